@@ -32,16 +32,18 @@ MAX_FOLDER_NAME = 150  # characters
 
 
 class ExperimentRow(NamedTuple):
-    """A configuration with options, trained once per seed."""
+    """A configuration with options, trained once per seed; or the predictions of another system."""
 
     name: str
-    command: str  # fit or rerank
+    command: str  # fit or rerank; empty for predictions
     configs: list[str]  # files
     options: list[str]  # further arguments; the last value of an option counts
     seeds: list[int]  # empty: one training, with the seeds of the configuration
     init_from: str | None = None  # name of the row whose models its trainings start from
     values: tuple[tuple[str, str], ...] = ()  # (option, value) of a point of a grid, also among the options
     curve: str = ""  # name of the learning curve that the row is a point of
+    predictions: tuple[tuple[str, str], ...] = ()  # (name of a text, file) of another system
+    costs: str | None = None  # JSON file of that system's costs
 
     @property
     def learner(self) -> str:

@@ -9,6 +9,7 @@ from structperc.data.output import write_lines
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.experiment import LOG, ExperimentRow, Run, check_same, folder_name, identity, run_trials
+from structperc.experiments.prediction_files import foreign_run, gold_text, with_further_files
 from structperc.experiments.study_file import Study, check_study, configuration_file, read_study
 from structperc.experiments.study_report import (
     RowResults,
@@ -19,6 +20,7 @@ from structperc.experiments.study_report import (
     results_by_row,
     score_columns,
     study_lines,
+    text_columns,
     type_columns,
     write_means,
     write_runs,
@@ -83,17 +85,19 @@ class StudyRun:
     def __init__(self, file: str, root: Path) -> None:
         self.study: Study = read_study(file)
         self.measure, self.root = check_study(self.study).measure, root
-        self.significance = Significance(self.study.split, self.study.baseline)
+        self.texts = [self.study.split, *self.study.files]
+        self.significance = {text: Significance(text, self.study.baseline) for text in self.texts}
         self.lines: list[RowResults] = []
 
     def run(self) -> Iterator[str]:
         """Train all rows; yield the progress, the tables and the failures. Raises InputError as `study`."""
-        steps = [[trial] for row in self.study.rows for trial in row.trials]
+        steps = [[trial] for row in self.study.rows for trial in row.trials if not row.predictions]
         with lock_folder(self.root, "wait for it, or set --root"):
             self._write_identities()
             done = yield from run_trials(steps, "runs", self.root, [self.study.split], [], self._write)
             write_figure(str(self.root / FIGURE), plot_study(self.lines, self.measure, self.study.split))
-            for columns in (score_columns(self.lines, self.measure), type_columns(self.lines)):
+            tables = score_columns(self.lines, self.measure), type_columns(self.lines)
+            for columns in (*tables, text_columns(self.lines, self.measure, self.texts)):
                 yield from ("", *study_lines(self.lines, columns)) if columns else ()
             yield ""
             if failed := [run for run in done if run.error is not None]:
@@ -105,14 +109,14 @@ class StudyRun:
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
-        return markdown(self.lines, self.measure, self.study.split, self.study.baseline)
+        return markdown(self.lines, self.measure, self.texts, self.study.baseline)
 
     def _write_identities(self) -> None:
         """Write the identity of each row into its folder; rows may be added to a study.
 
         Raises InputError, before anything is written, for a folder with runs of another configuration.
         """
-        identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.study.rows}
+        identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.study.rows if row.configs}
         for path, now in identities.items():
             before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
             check_same(before, now, str(path.parent), "rename the row, or set --root")
@@ -121,19 +125,32 @@ class StudyRun:
             write_json(path, now)
 
     def _write(self, done: Sequence[Run]) -> None:
-        split, baseline = self.study.split, self.study.baseline
-        lines = self.lines = results_by_row(done, split, self.significance(done), self.significance.rows(done))
+        baseline, split = self.study.baseline, self.study.split
+        runs = self._with_predictions(done)
+        tests = {text: significance.rows(runs) for text, significance in self.significance.items()}
+        lines = self.lines = results_by_row(runs, self.texts, self.significance[split](runs), tests)
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)
         write_lines(self.root / MARKDOWN, [self.markdown()])
         rows = [{**row_identity(line.row), "seeds": line.row.seeds, "numbers": means(line)} for line in lines]
-        runs = [{"row": run.row.name, "seed": run.seed, **run.record()} for line in lines for run in line.runs]
-        record = {"baseline": baseline, "split": split, "measure": self.measure, "rows": rows, "runs": runs}
+        records = [{"row": run.row.name, "seed": run.seed, **run.record()} for line in lines for run in line.runs]
+        record = {"baseline": baseline, "split": split, "measure": self.measure, "rows": rows, "runs": records}
         write_json(self.root / RECORD, record)
+
+    def _with_predictions(self, done: Sequence[Run]) -> list[Run]:
+        """Return the runs with their results on further files, and those of other systems, in the order of the rows."""
+        runs = [with_further_files(run, self.study.files) for run in done]
+        trials = [trial for row in self.study.rows if row.predictions for trial in row.trials]
+        gold = {text: gold_text(runs, text) for text in self.texts} if trials else {}
+        runs += [foreign_run(row, seed, row.place(self.root, seed), gold) for row, seed in trials]
+        order = [row.name for row in self.study.rows]
+        return sorted(runs, key=lambda run: order.index(run.row.name))
 
 
 def row_identity(row: ExperimentRow) -> dict[str, Any]:
     """Return the properties that all runs of a row share; seeds may be added, so they are not included."""
+    if row.predictions:
+        return {"name": row.name, "predictions": dict(row.predictions)}
     about = identity(row.configs, name=row.name, command=row.command, options=row.options, init_from=row.init_from)
     return {key: about[key] for key in ("name", "command", "configs", "options", "init_from")}
 

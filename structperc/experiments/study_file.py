@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,15 +12,19 @@ from structperc.builder import type_name
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import matches_type
 from structperc.data.tag_schemes import convert
+from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError, errors_at
 from structperc.experiments.experiment import ExperimentRow, dry_run
+from structperc.experiments.prediction_files import check_words, path_of
 from structperc.packaged_configs import PREFIX, is_packaged, packaged_path, packaged_root
 from structperc.progress import bar
+from structperc.training.predictions import SentenceStrings, label_column
 
 TOP_TYPES: dict[str, Any] = {
     "baseline": str,
+    "evaluate": dict[str, str],
     "options": list[str],
     "rows": dict[Any, Any],
     "seeds": list[int],
@@ -30,11 +34,14 @@ TOP_TYPES: dict[str, Any] = {
 ROW_TYPES: dict[str, Any] = {
     "command": Literal["fit", "rerank"],
     "configs": list[str],
+    "costs": str,
     "init_from": str | None,
     "options": list[str],
+    "predictions": dict[str, str],
     "seeds": list[int],
 }
 RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
+SPLITS = ("train", "dev", "test")
 BATCH_OPTIONS = ("batch_size", "batch_tokens", "eval_batch_size", "shuffle", "predict")
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -47,6 +54,7 @@ class Study(NamedTuple):
     rows: list[ExperimentRow]
     baseline: str  # name of a row of the file
     split: str  # split of the table, dev or test
+    files: dict[str, str]  # name: further file that all models are evaluated on
 
 
 def read_study(file: str) -> Study:
@@ -64,7 +72,14 @@ def read_study(file: str) -> Study:
           MCE-F: {configs: [FILE], init_from: CRF}    # start from the model of the same seed, or of the only one
 
     With `train_sizes: [250, 0.5, null]` each row is trained with each of these values of `data.train_size`, as rows
-    "CRF, 250", "CRF, 0.5" and "CRF, all".
+    "CRF, 250", "CRF, 0.5" and "CRF, all". With `evaluate: {news: FILE}` each model is also scored on these labelled
+    files, and their scores have columns of their own.
+
+    A row may have the predictions of another system in place of configurations: files of columns with the words of the
+    study and, last, the predicted labels, for the split and any of the further files. `costs` names a JSON file with
+    any of `seconds`, `tokens_per_second`, `peak_memory_mb` and `model_mb`; {seed} in a path is the seed::
+
+          spaCy: {predictions: {dev: spacy/dev.conll, news: spacy/news.conll}, costs: spacy/costs.json}
 
     Args:
         file: The study file.
@@ -88,27 +103,69 @@ def read_study(file: str) -> Study:
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
         place = f"{file}: rows.{name}."
-        row = _checked(given, place, ROW_TYPES, ("configs",))
-        configs = [configuration_file(config, file) for config in row["configs"]]
-        if not configs:
-            raise InputError(f"{place}configs: name at least one file")
-        for config in configs:
-            if not Path(config).is_file():
-                raise InputError(f"{place}configs: no file {config}; relative paths start in {Path.cwd()}")
-        if twice := next((one for one, other in combinations(configs, 2) if Path(one).samefile(other)), None):
-            raise InputError(f"{place}configs: {twice} is given twice; leave out one")
-        options = [*top.get("options", []), *row.get("options", [])]
-        seeds, command = row.get("seeds", top["seeds"]), row.get("command", "fit")
+        row = _checked(given, place, ROW_TYPES, ())
+        seeds = row.get("seeds", top["seeds"])
+        if "predictions" in row:
+            rows.append(_foreign_row(name, row, seeds, place, {top.get("split", "dev"), *top.get("evaluate", {})}))
+            continue
+        if "costs" in row:
+            raise InputError(f"{place}costs: a study measures the costs of its own trainings; leave it out")
+        configs = _configs(row.get("configs", []), file, f"{place}configs: ")
+        options, command = [*top.get("options", []), *row.get("options", [])], row.get("command", "fit")
         made = ExperimentRow(name, command, configs, options, seeds, row.get("init_from"))
         _check_start(made, rows, f"{place}init_from")
         rows.append(made)
     baseline = top.get("baseline", rows[0].name)
     if baseline not in top["rows"]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(top['rows'])}")
+    if all(row.predictions for row in rows):
+        raise InputError(f"{file}: rows: all are predictions of other systems; structperc compare compares files")
     other = [f"{row.name} {row.seeds}" for row in rows if not {*row.seeds} <= {*top["seeds"]}]
     if other:
         logger.warning("%s: seeds are %s, but rows have others: %s", file, top["seeds"], ", ".join(other))
-    return Study(file, _with_sizes(rows, top.get("train_sizes"), file), baseline, top.get("split", "dev"))
+    rows = _with_sizes(rows, top.get("train_sizes"), file)
+    return Study(file, rows, baseline, top.get("split", "dev"), _further_files(top.get("evaluate", {}), file))
+
+
+def _configs(given: Sequence[str], study: str, place: str) -> list[str]:
+    """Return the paths of the configurations of a row. Raises InputError for none, missing and repeated ones."""
+    configs = [configuration_file(config, study) for config in given]
+    if not configs:
+        raise InputError(f"{place}name at least one file, or predictions of another system")
+    for config in configs:
+        if not Path(config).is_file():
+            raise InputError(f"{place}no file {config}; relative paths start in {Path.cwd()}")
+    if twice := next((one for one, other in combinations(configs, 2) if Path(one).samefile(other)), None):
+        raise InputError(f"{place}{twice} is given twice; leave out one")
+    return configs
+
+
+def _foreign_row(name: str, row: Mapping[str, Any], seeds: list[int], place: str, texts: Set[str]) -> ExperimentRow:
+    """Return a row of predictions of another system. Raises InputError for unknown texts and missing files."""
+    if others := [key for key in row if key not in ("predictions", "costs", "seeds")]:
+        raise InputError(f"{place}{others[0]}: predictions of another system are not trained; leave it out")
+    files = {text: str(expand_path(path)) for text, path in row["predictions"].items()}
+    costs = str(expand_path(row["costs"])) if "costs" in row else None
+    if unknown := [text for text in files if text not in texts]:
+        raise InputError(f"{place}predictions: unknown text {unknown[0]!r}; known are {', '.join(sorted(texts))}")
+    patterns = [*files.values(), *([] if costs is None else [costs])]
+    if "seeds" not in row and not any("{seed}" in path for path in patterns):
+        seeds = seeds[:1]
+    for path in (path.replace("{seed}", str(seed)) for path in patterns for seed in seeds):
+        if not Path(path).is_file():
+            raise InputError(f"{place}predictions: no file {path}; relative paths start in {Path.cwd()}")
+    return ExperimentRow(name, "", [], [], seeds, predictions=tuple(files.items()), costs=costs)
+
+
+def _further_files(given: Mapping[str, str], study: str) -> dict[str, str]:
+    """Return the further files of a study with their variables replaced. Raises InputError for a missing one."""
+    files = {name: str(expand_path(path)) for name, path in given.items()}
+    for name, path in files.items():
+        if name in SPLITS:
+            raise InputError(f"{study}: evaluate.{name}: this is the name of a split; choose another one")
+        if not Path(path).is_file():
+            raise InputError(f"{study}: evaluate.{name}: no file {path}; relative paths start in {Path.cwd()}")
+    return files
 
 
 def _with_sizes(rows: Sequence[ExperimentRow], sizes: Sequence[float | None] | None, file: str) -> list[ExperimentRow]:
@@ -122,16 +179,18 @@ def _with_sizes(rows: Sequence[ExperimentRow], sizes: Sequence[float | None] | N
         ending, value = (", all", "null") if size is None else (f", {size}", str(size))
         for row in rows:
             option = ("data.train_size", value)
+            if row.predictions:
+                continue
             point = row._replace(name=row.name + ending, curve=row.name, values=(option,))
             options, start = [*row.options, f"--{'='.join(option)}"], row.init_from and row.init_from + ending
             found.append(point._replace(options=options, init_from=start))
-    return found
+    return [*found, *(row for row in rows if row.predictions)]
 
 
 def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
     """Return a mapping with values of these types. Raises InputError for other ones; `place` is the prefix of keys."""
     if not isinstance(given, dict) or not given.keys() >= set(required):
-        keys = ", ".join(f"{key}: ..." for key in required)
+        keys = ", ".join(f"{key}: ..." for key in required) or "a mapping"
         raise InputError(f"{place.rstrip('. :')}: write {keys}; keys are {', '.join(types)}")
     for key, value in given.items():
         if key not in types:
@@ -190,7 +249,7 @@ def check_study(study: Study) -> Task:
     """
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
-    for row in bar(study.rows, "checking"):
+    for row in bar([row for row in study.rows if not row.predictions], "checking"):
         with errors_at(f"{study.file}: rows.{row.name}"):
             program = dry_run(row.arguments(row.seeds[0]), row.command)
             data = program.config["data"]
@@ -201,7 +260,18 @@ def check_study(study: Study) -> Task:
             measure = "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.beta:g}"
             tasks.append(Task(*read[source], measure))
             _check_same_task(tasks[0], tasks[-1], study.split)
+            if len(tasks) == 1:
+                check_predictions(study, words_of(program.datamodule.corpus(study.split)))
     return tasks[0]
+
+
+def check_predictions(study: Study, words: SentenceStrings) -> None:
+    """Raise InputError for predictions of other systems that are not of the words of the split, by sentence."""
+    for row in study.rows:
+        for name, pattern in row.predictions:
+            for seed in row.seeds if name == study.split else []:
+                path = path_of(pattern, seed)
+                check_words(path, label_column(path)[0], words)
 
 
 def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
@@ -215,10 +285,15 @@ def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
     corpus: Corpus = data.corpus(split)
     if "label" not in corpus.columns:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
-    words, labels = (list(filter(len, corpus.sentences_of(corpus.columns[name]))) for name in ("word", "label"))
-    return _digest(words), _digest(
-        labels if data.scheme == "none" else [convert(one, data.scheme, "IOB2") for one in labels]
-    )
+    labels = list(filter(len, corpus.sentences_of(corpus.columns["label"])))
+    if data.scheme != "none":
+        labels = [convert(one, data.scheme, "IOB2") for one in labels]
+    return _digest(words_of(corpus)), _digest(labels)
+
+
+def words_of(corpus: Corpus) -> SentenceStrings:
+    """Return the words of each sentence that has any."""
+    return list(filter(len, corpus.sentences_of(corpus.columns["word"])))
 
 
 def _check_same_task(first: Task, other: Task, split: str) -> None:

@@ -17,7 +17,7 @@ from structperc.reports.tables import markdown_table, short_cells, wrapped_table
 SIZE = "train_sequences"
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")  # tests of single runs
-ROW_TESTS = ("p_seeds", "p_documents")
+ROW_TESTS = ("p_seeds", "p_documents", "p_documents_holm")
 TYPE = "score/"  # before the name of a segment type
 WIDTH = 100  # characters of a line of a table
 LONGEST = 40  # characters of a cell, such as the name of a row; longer ones are shortened, with a note
@@ -54,26 +54,45 @@ class RowResults(NamedTuple):
         return stdev(values) if len(values) > 1 and key not in TESTS else None
 
 
-def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
-    """Return the scores on the split (shares), costs and p-values of a run with results, by name."""
+def numbers_of(run: Run, texts: Sequence[str], p: Numbers) -> Numbers:
+    """Return the scores on the texts (shares), costs and p-values of a run with results, by name.
+
+    The first text is a split, whose scores have short names; those of further files begin with the name of the file.
+    """
     results: dict[str, Any] = run.results or {}
+    split, *files = texts
     types = results.get("types", {}).get(split, {})
     by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
+    further = {f"{file}/{name}": x for file in files for name, x in results.get(file, {}).items()}
     speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
     costs = {key: {**results, **speed}.get(key) for key in (SIZE, *COSTS)}
-    return {**results[split], **by_type, **{key: x for key, x in costs.items() if x is not None}, **p}
+    known = {key: x for key, x in costs.items() if x is not None}
+    return {**results.get(split, {}), **by_type, **further, **known, **p}
 
 
 def results_by_row(
-    runs: Sequence[Run], split: str, tests: Sequence[Numbers], of_rows: Mapping[str, Numbers]
+    runs: Sequence[Run], texts: Sequence[str], tests: Sequence[Numbers], of_rows: Mapping[str, Mapping[str, Numbers]]
 ) -> list[RowResults]:
-    """Return the results of each row, in the order of their first runs; the tests come from `Significance`."""
-    found = {run.row.name: RowResults(run.row, [], [], of_rows.get(run.row.name, {})) for run in runs}
+    """Return the results of each row, in the order of their first runs; the tests come from `Significance`.
+
+    `of_rows` are the tests of rows by text, {text: {row: tests}}; see `numbers_of` for the texts.
+    """
+    found: dict[str, RowResults] = {}
     for run, p in zip(runs, tests, strict=True):
-        found[run.row.name].runs.append(run)
+        name = run.row.name
+        if name not in found:
+            of_texts = {text: of_rows.get(text, {}).get(name, {}) for text in texts}
+            merged = {f"{start}{key}": x for text, start in _starts(texts) for key, x in of_texts[text].items()}
+            found[name] = RowResults(run.row, [], [], merged)
+        found[name].runs.append(run)
         if run.results is not None:
-            found[run.row.name].numbers.append(numbers_of(run, split, p))
+            found[name].numbers.append(numbers_of(run, texts, p))
     return list(found.values())
+
+
+def _starts(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each text and the beginning of the names of its numbers."""
+    return [(text, f"{text}/" if i else "") for i, text in enumerate(texts)]
 
 
 class TableColumn(NamedTuple):
@@ -91,8 +110,10 @@ def score_columns(lines: Sequence[RowResults], measure: str) -> list[TableColumn
     forms = (",.0f", ".1f", ".4g", ".1f", ",.0f", ",.0f", ",.0f")
     made = [(SIZE, TableColumn("sequences", _cell(SIZE, ",.0f")))] if any(line.row.curve for line in lines) else []
     made += [(key, TableColumn(head, _cell(key, factor=100))) for key, head in shares.items()]
-    made += [("difference", TableColumn("difference", _difference))]
-    made += [(key, TableColumn(key.replace("_", " "), _cell(key, ".2g"))) for key in (*ROW_TESTS, *TESTS)]
+    made += [("score_low", TableColumn("95 %", _interval("")))]
+    made += [("difference", TableColumn("difference", _difference("")))]
+    tests = {key: key.replace("_", " ") for key in (*ROW_TESTS, *TESTS)} | {"p_documents_holm": "p Holm"}
+    made += [(key, TableColumn(head, _cell(key, ".2g"))) for key, head in tests.items()]
     made += [(key, TableColumn(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
     return [*(column for key, column in made if key in known), TableColumn("runs", _runs)]
 
@@ -101,6 +122,22 @@ def type_columns(lines: Sequence[RowResults]) -> list[TableColumn]:
     """Return the columns of scores by segment type; none for labels without segments."""
     keys = sorted({key for line in lines for numbers in line.numbers for key in numbers if key.startswith(TYPE)})
     return [TableColumn(key.removeprefix(TYPE), _cell(key, factor=100)) for key in keys]
+
+
+def text_columns(lines: Sequence[RowResults], measure: str, texts: Sequence[str]) -> list[TableColumn]:
+    """Return the columns of scores on each text with intervals and tests; none unless there are further files."""
+    if len(texts) < 2:
+        return []
+    columns = []
+    for text, start in _starts(texts):
+        columns += [
+            TableColumn(f"{text} {measure}", _cell(f"{start}score", factor=100)),
+            TableColumn("95 %", _interval(start)),
+            TableColumn("difference", _difference(start)),
+            TableColumn("p documents", _cell(f"{start}p_documents", ".2g")),
+            TableColumn("p Holm", _cell(f"{start}p_documents_holm", ".2g")),
+        ]
+    return columns
 
 
 def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResults], str]:
@@ -115,11 +152,22 @@ def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResult
     return cell
 
 
-def _difference(line: RowResults) -> str:
-    if "difference" not in line.tests:
-        return ""
-    mean, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
-    return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
+def _difference(start: str) -> Callable[[RowResults], str]:
+    def cell(line: RowResults) -> str:
+        if f"{start}difference" not in line.tests:
+            return ""
+        mean, low, high = (100 * line.tests[f"{start}difference{end}"] for end in ("", "_low", "_high"))
+        return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
+
+    return cell
+
+
+def _interval(start: str) -> Callable[[RowResults], str]:
+    def cell(line: RowResults) -> str:
+        low, high = (line.tests.get(f"{start}score_{end}") for end in ("low", "high"))
+        return "" if low is None or high is None else f"{100 * low:.2f} to {100 * high:.2f}"
+
+    return cell
 
 
 def _runs(line: RowResults) -> str:
@@ -144,18 +192,24 @@ def _cells(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> list[
     return [heading, *([line.row.name, *(column.cell(line) for column in columns)] for line in lines)]
 
 
-def markdown(lines: Sequence[RowResults], measure: str, split: str, baseline: str) -> str:
-    """Return both tables in Markdown, each with a caption; see `markdown_table` for columns that do not fit."""
-    seeds = "mean ± standard deviation over seeds"
+def markdown(lines: Sequence[RowResults], measure: str, texts: Sequence[str], baseline: str) -> str:
+    """Return the tables in Markdown, each with a caption; see `markdown_table` for columns that do not fit.
+
+    `texts`: the split, then further files.
+    """
+    seeds, split = "mean ± standard deviation over seeds", texts[0]
     compared = f"{baseline}{' of the same size' if any(line.row.curve for line in lines) else ''}"
     tests = (
-        f"Difference to {compared} with its 95 % interval over documents (bootstrap), p over seeds (paired t-test) and "
-        "over documents (paired bootstrap), and of McNemar's tests on tokens and on sentences, the median over seeds"
+        f"95 % intervals are over documents (bootstrap). Difference to {compared} with its interval, p over seeds "
+        "(paired t-test) and over documents (paired bootstrap), also corrected for the number of rows (Holm), and "
+        "of McNemar's tests on tokens and on sentences, the median over seeds"
     )
     parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}. {tests}.", ""]
     parts += _markdown_lines(lines, score_columns(lines, measure))
     if types := type_columns(lines):
         parts += ["", f"{measure} by type on the {split} split.", "", *_markdown_lines(lines, types)]
+    if columns := text_columns(lines, measure, texts):
+        parts += ["", f"{measure} on {', '.join(texts)}.", "", *_markdown_lines(lines, columns)]
     return "\n".join([*parts, ""])
 
 

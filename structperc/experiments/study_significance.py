@@ -10,7 +10,7 @@ from structperc.data.tag_schemes import spans, to_iob2
 from structperc.errors import InputError
 from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.metrics.comparison import System, evaluate_systems
-from structperc.metrics.significance import paired_bootstrap, paired_t_test, sum_by_document
+from structperc.metrics.significance import holm, paired_bootstrap, paired_t_test, score_interval, sum_by_document
 from structperc.training.predictions import SentenceStrings, document_numbers, read_predictions
 
 
@@ -56,22 +56,34 @@ class Significance:
         ]
 
     def rows(self, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-        """Return the difference of each row to the baseline, with tests over seeds and over documents, by row name.
+        """Return the interval of the score of each row over documents, and its difference to the baseline with tests.
 
-        Keys are `difference`, `difference_low`, `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, as
-        far as there are runs for them.
+        Keys are `score_low`, `score_high`, and for rows other than the baseline `difference`, `difference_low`,
+        `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, `p_documents_holm`, as far as there are runs
+        for them.
         """
-        rows = {run.row.name: run.row for run in runs if run.row.learner != self.baseline}
-        return {
-            name: self._row([run for run in runs if run.row.name == name], self._baseline(row, runs))
-            for name, row in rows.items()
-        }
+        found = {name: self._interval(of_row) for name, of_row in _by_row(runs).items()}
+        for name, of_row in _by_row(runs).items():
+            if of_row[0].row.learner != self.baseline:
+                found[name] |= self._row(of_row, self._baseline(of_row[0].row, runs))
+        tested = [tests for tests in found.values() if "p_documents" in tests]
+        for tests, p in zip(tested, holm([tests["p_documents"] for tests in tested]), strict=True):
+            tests["p_documents_holm"] = p
+        return found
+
+    def _interval(self, runs: Sequence[Run]) -> dict[str, float]:
+        found = [self._predictions(run) for run in runs if self._has_score(run)]
+        counts = [one.counts for one in found if one is not None]
+        if not counts or len(counts) < len(found) or len({one.shape for one in counts}) > 1:
+            return {}
+        low, high = score_interval(np.stack(counts))
+        return {"score_low": low, "score_high": high}
 
     def _baseline(self, row: ExperimentRow, runs: Sequence[Run]) -> list[Run]:
         return [run for run in runs if run.row.learner == self.baseline and run.row.values == row.values]
 
     def _row(self, runs: Sequence[Run], baseline: Sequence[Run]) -> dict[str, float]:
-        pairs = [(a, b) for a, b in pairs_of(runs, baseline) if a.results and b.results]
+        pairs = [(a, b) for a, b in pairs_of(runs, baseline) if self._has_score(a) and self._has_score(b)]
         if not pairs:
             return {}
         p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
@@ -84,6 +96,10 @@ class Significance:
         test = paired_bootstrap(theirs, ours)
         interval = {"difference": test.difference, "difference_low": test.low, "difference_high": test.high}
         return {**interval, **found, "p_documents": test.p}
+
+    def _has_score(self, run: Run) -> bool:
+        """Return False for a failed run, and for another system without predictions of this text."""
+        return run.results is not None and self.split in run.results
 
     def _score(self, run: Run) -> float:
         assert run.results is not None
@@ -134,6 +150,13 @@ def _compare_with_gold(
         found = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
     counts = np.array([[len(a & b), len(b), len(a)] for a, b in found], np.int64).reshape(-1, 3)
     return RunPredictions(own, iob2, sum_by_document(counts, documents))
+
+
+def _by_row(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.row.name, []).append(run)
+    return found
 
 
 def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:

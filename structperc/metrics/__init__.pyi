@@ -37,6 +37,7 @@ from .significance import McNemar as McNemar
 from .significance import SegmentIntervals as SegmentIntervals
 from .significance import bootstrap_intervals as bootstrap_intervals
 from .significance import grouped_bootstrap_intervals as grouped_bootstrap_intervals
+from .significance import holm as holm
 from .significance import mcnemar as mcnemar
 from .significance import paired_bootstrap as paired_bootstrap
 from .significance import paired_t_test as paired_t_test

@@ -128,6 +128,32 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
     return Bootstrap(whole, float(low), float(high), min(1.0, float(2 * (1 + other) / (samples + 1))))
 
 
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p-values of several tests that are corrected for their number. Holm 1979.
+
+    If those below 0.05 are called significant, the probability that any of them is false is at most 0.05.
+
+    Example:
+        >>> from structperc.metrics import holm
+        >>> holm([0.01, 0.04, 0.03])  # 3 * 0.01; then 2 * 0.03, which the largest must not fall below
+        [0.03, 0.06, 0.06]
+    """
+    corrected, least = [0.0] * len(p), 0.0
+    for rank, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        least = corrected[i] = max(least, min(1.0, (len(p) - rank) * p[i]))
+    return corrected
+
+
+def score_interval(counts: np.ndarray, samples: int = 10_000, seed: int = 1) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the score of a system, from documents drawn with replacement.
+
+    `counts`: counts (S, D, 3) of S trainings in D documents; scores and samples are those of `paired_bootstrap`.
+    """
+    none = np.zeros((1, *counts.shape[1:]), counts.dtype)  # a system without predictions has the score 0
+    found = paired_bootstrap(none, counts, samples, seed)
+    return found.low, found.high
+
+
 class SegmentIntervals(NamedTuple):
     """The 95 % intervals (low, high) of scores of segments, see `bootstrap_intervals`."""
 

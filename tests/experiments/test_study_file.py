@@ -93,8 +93,8 @@ def test_folders_of_rows(write, name):
         ("--k=2", "-k=2", "rows.two.options: "),
         ("--k=2", "--k", "rows.two.options: "),
         ("--k=2", "--data.seed=2", "rows.two.options: "),
-        ("one: {configs: [a.yaml]}", "one: [a.yaml]", "rows.one: write configs: ..."),
-        ("one: {configs: [a.yaml]}", "one: {config: a.yaml}", "rows.one: "),
+        ("one: {configs: [a.yaml]}", "one: [a.yaml]", "rows.one: write a mapping; keys are command, configs"),
+        ("one: {configs: [a.yaml]}", "one: {config: a.yaml}", "rows.one.config: unknown key"),
         ("one: {configs: [a.yaml]}", "one: {configs: []}", "rows.one.configs: "),
         ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "rows.one.configs: "),
         ("seeds: [1, 2]", "seeds: [1, 2]\n3: 4", "study.yaml: 3: "),
@@ -141,7 +141,7 @@ def test_a_study_without_rows(write, rows):
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
 def test_invalid_study(write, text):
-    with pytest.raises(InputError, match=r"study.yaml: .*baseline, options, rows"):
+    with pytest.raises(InputError, match=r"study.yaml: .*baseline, evaluate, options, rows"):
         read_study(write(text))
 
 

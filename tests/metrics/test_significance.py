@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy.stats import ttest_1samp
 
-from structperc.metrics import McNemar, mcnemar, paired_bootstrap, paired_t_test
+from structperc.metrics import McNemar, bootstrap_intervals, holm, mcnemar, paired_bootstrap, paired_t_test
+from structperc.metrics.significance import score_interval
 
 
 def answers(both, only_a, only_b, neither):
@@ -99,3 +100,17 @@ def test_bootstrap_of_extreme_systems():
     assert paired_bootstrap(wrong, right, samples=999) == (1, 1, 1, pytest.approx(2 / 1000))
     nothing = np.zeros((1, 3, 3), int)
     assert paired_bootstrap(nothing, nothing).p == 1
+
+
+def test_holm_against_its_definition():
+    p = [0.01, 0.2, 0.004, 0.03, 0.03]
+    steps = [(len(p) - rank) * value for rank, value in enumerate(sorted(p))]
+    expected = {value: max(steps[: rank + 1]) for rank, value in enumerate(sorted(p))}
+    assert holm(p) == pytest.approx([expected[value] for value in p])
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+def test_interval_of_one_training_is_that_of_f1():
+    counts = np.array([[3, 4, 4], [2, 2, 3], [0, 1, 1], [5, 6, 5]])
+    assert score_interval(counts[None]) == pytest.approx(bootstrap_intervals(counts).f1)
