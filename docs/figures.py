@@ -415,6 +415,28 @@ def pretrained() -> Figure:
     return figure
 
 
+def generalisation() -> Figure:
+    """Scores of the table of results/generalisation.md on two younger texts over those on the development file."""
+    page = (FOLDER.parent / "results" / "generalisation.md").read_text(encoding="utf-8")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"]
+    (_, _, *texts, _), _, *rows = lines
+    figure = Figure(figsize=(8, 4), layout="constrained", facecolor="white")
+    kinds = {"linear": BLUE, "with word vectors": ORANGE, "with a frozen encoder": GREEN}
+    for ax, text, column in zip(figure.subplots(1, 2), texts, (2, 3), strict=True):
+        for number, (kind, colour) in enumerate(kinds.items()):
+            points = [(float(row[1]), float(row[column])) for row in rows if row[column] and _kind_of(row[0]) == number]
+            ax.plot(*zip(*points, strict=True), "o", color=colour, label=kind)
+        ax.set(xlabel="development file, F1 (%)", ylabel=f"{text}, F1 (%)")
+        ax.legend(frameon=False, loc="lower right", fontsize=8)
+        open_frame(ax)
+    return figure
+
+
+def _kind_of(name: str) -> int:
+    """Return 2 for a configuration with a frozen encoder, 1 with clusters of word vectors, 0 for others."""
+    return 2 if "frozen" in name else int("GloVe" in name)
+
+
 def active_learning() -> Figure:
     """F1 over the number of labelled sentences, of the table of CoNLL-2003 of how_to/active_learning.md."""
     lines = (FOLDER.parent / "how_to" / "active_learning.md").read_text(encoding="utf-8").splitlines()
@@ -447,6 +469,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         evaluation,
         design,
         pretrained,
+        generalisation,
         active_learning,
     )
 }

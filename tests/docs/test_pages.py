@@ -132,11 +132,18 @@ def test_modules_and_extras_of_commands_exist():
 
 
 def test_studies_of_the_page(here):
-    """The first is a study, the second one names others, the third has learning curves."""
-    own, several, curves = blocks("how_to/studies", "yaml")
+    """The first is a study, two are parts with further texts, then one names others, and the last has curves."""
+    own, further, foreign, several, curves = blocks("how_to/studies", "yaml")
     (here / "study.yaml").write_text(own, encoding="utf-8")
     study = read_study("study.yaml")
     assert study.baseline == "averaged perceptron"
+    parts = {**yaml.safe_load(further), **yaml.safe_load(foreign), "seeds": [1]}
+    parts["evaluate"] = {name: "study.yaml" for name in parts["evaluate"]}  # any file that exists
+    theirs = parts["rows"]["theirs"]
+    theirs["predictions"] = {name: "study.yaml" for name in theirs["predictions"]}
+    theirs["costs"] = "study.yaml"
+    (here / "parts.yaml").write_text(yaml.safe_dump(parts, sort_keys=False), encoding="utf-8")
+    assert [bool(row.predictions) for row in read_study("parts.yaml").rows] == [False, True]
     for file in yaml.safe_load(several)["studies"].values():
         assert read_study(file).rows
     (here / "study.yaml").write_text(curves, encoding="utf-8")
