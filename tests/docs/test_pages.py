@@ -138,9 +138,9 @@ def test_studies_of_the_page(here):
     study = read_study("study.yaml")
     assert study.baseline == "averaged perceptron"
     parts = {**yaml.safe_load(further), **yaml.safe_load(foreign), "seeds": [1]}
-    parts["evaluate"] = {name: "study.yaml" for name in parts["evaluate"]}  # any file that exists
+    parts["evaluate"] = dict.fromkeys(parts["evaluate"], "study.yaml")  # any file that exists
     theirs = parts["rows"]["theirs"]
-    theirs["predictions"] = {name: "study.yaml" for name in theirs["predictions"]}
+    theirs["predictions"] = dict.fromkeys(theirs["predictions"], "study.yaml")
     theirs["costs"] = "study.yaml"
     (here / "parts.yaml").write_text(yaml.safe_dump(parts, sort_keys=False), encoding="utf-8")
     assert [bool(row.predictions) for row in read_study("parts.yaml").rows] == [False, True]
