@@ -102,8 +102,13 @@ def test_a_run_from_a_name(run, elsewhere):
 def test_the_list_and_one_of_them(run, fails):
     assert "pkg:best/entities " in run("configs", "best")
     assert "pkg:quickstart" not in run("configs", "best")
+    found = [line.split() for line in run("configs", "FROZEN", "entities").splitlines()[1:]]
+    assert "pkg:pretrained/entities_frozen" in [name for name, *_ in found]
+    assert all(variables[:2] == ["STRUCTPERC_DATA", "STRUCTPERC_ENCODER"] for _, *variables in found)
+    names = [line.split()[0] for line in run("configs", "entities").splitlines()[1:]]
+    assert names == sorted(names, key=lambda name: not name.startswith("pkg:best/"))  # recommended ones first
     assert run("configs", "pkg:quickstart") == (ROOT / "configs" / "quickstart.yaml").read_text()
-    assert "'bets'" in fails("configs", "bets")
+    assert "bets" in fails("configs", "bets")
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yaml import MappingNode, serialize
+
 from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
 from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from structperc.data.survey import Survey
     from structperc.text import SpanConflict
 
+RECOMMENDED = "best"  # folder of the recommended configurations
 HOLDOUT = 0.1  # share of the sentences for development, without a file of development data
 MIN_SENTENCES = 10  # sentences of a file that is split into training and development data
 NOT_PLAIN = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")  # words with a meaning in YAML
@@ -42,22 +45,41 @@ data:
 
 
 def _configs_arguments(parser: CommandParser) -> None:
-    name = "of one, such as pkg:quickstart; or the beginning of names: best"
-    parser.add_argument("name", nargs="?", default="", help=name)
+    words = "words in names and descriptions, such as entities clusters; or one name to show, such as pkg:quickstart"
+    parser.add_argument("words", nargs="*", metavar="WORD", help=words)
 
 
-@command("[NAME]", "configurations that come with the package", _configs_arguments)
+@command("[WORD ...]", "configurations that come with the package", _configs_arguments)
 def configs(options: Namespace) -> None:
-    """List the configurations that come with the package, or show one."""
-    if options.name.startswith(PREFIX):
-        print(Path(packaged_path(options.name)).read_text(encoding="utf-8"), end="")
+    """List the configurations that come with the package and have all the words, recommended ones first, or show one."""
+    if options.words and options.words[0].startswith(PREFIX):
+        for name in options.words:
+            print(Path(packaged_path(name)).read_text(encoding="utf-8"), end="")
         return
-    names = [PREFIX + name for name in packaged_names() if name.startswith(options.name)]
-    if not names:
-        raise InputError(f"configs: no name begins with {options.name!r}; structperc configs lists all")
-    first_lines = [Path(packaged_path(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
-    rows = [[name, line.removeprefix("# ")] for name, line in zip(names, first_lines, strict=True)]
-    print("\n".join(text_table(rows, "<<")))
+    texts = {name: Path(packaged_path(PREFIX + name)).read_text(encoding="utf-8") for name in packaged_names()}
+    first_lines = {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
+    found = [name for name, line in first_lines.items() if _has_words(f"{name} {line}", options.words)]
+    if not found:
+        raise InputError(f"configs: none has {' and '.join(options.words)}; structperc configs lists all")
+    found.sort(key=lambda name: not name.startswith(f"{RECOMMENDED}/"))
+    trees: dict[str, MappingNode] = {}
+    rows = [[PREFIX + name, _variables(name, trees), first_lines[name]] for name in found]
+    print("\n".join(text_table([["name", "reads", "content"], *rows], "<<<")))
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    return all(word.casefold() in text.casefold() for word in words)
+
+
+def _variables(name: str, trees: dict[str, MappingNode]) -> str:
+    """Return the environment variables that a packaged configuration reads; `trees` caches its parts."""
+    from structperc.training.overlays import KEY, compose
+
+    file = packaged_path(PREFIX + name)
+    text = Path(file).read_text(encoding="utf-8")
+    if f"\n{KEY}:" in text:
+        text = serialize(compose(file, trees))
+    return " ".join(dict.fromkeys(re.findall(r"\$\{(\w+)", text)))
 
 
 def _init_arguments(parser: CommandParser) -> None:

@@ -88,18 +88,18 @@ def read_configuration(path: str | Path) -> Any:
     return node_value(compose(path))
 
 
-def compose(path: str | Path) -> yaml.MappingNode:
+def compose(path: str | Path, known: dict[str, yaml.MappingNode] | None = None) -> yaml.MappingNode:
     """Return the YAML tree of a file merged with its overlays, the first at the bottom.
 
     Overlays may have overlays, too.
 
     Paths are relative to the folder of the file that contains them; see `overlaid` for the rules. The nodes have the
-    file and line of their origin.
+    file and line of their origin. `known` caches the trees of files by their paths, for several calls.
 
     Raises:
         InputError: A file cannot be read or is not a configuration, or overlays form a cycle; the message has its name.
     """
-    return _composed(str(path), [], {})
+    return _composed(str(path), [], {} if known is None else known)
 
 
 def compose_all(given: Sequence[str]) -> yaml.MappingNode:
