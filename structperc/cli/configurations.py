@@ -51,7 +51,7 @@ def _configs_arguments(parser: CommandParser) -> None:
 
 @command("[WORD ...]", "configurations that come with the package", _configs_arguments)
 def configs(options: Namespace) -> None:
-    """List the configurations that come with the package and have all the words, recommended ones first, or show one."""
+    """List the configurations of the package that have all the words, recommended ones first, or show one."""
     if options.words and options.words[0].startswith(PREFIX):
         for name in options.words:
             print(Path(packaged_path(name)).read_text(encoding="utf-8"), end="")
