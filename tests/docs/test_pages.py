@@ -33,6 +33,7 @@ RUN = (
     "how_to/rerank",
     "how_to/scikit_learn",
     "how_to/segments",
+    "index",
     "reference/file_formats",
     "reference/loading",
 )
