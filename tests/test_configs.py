@@ -71,9 +71,11 @@ def reranks(model: dict) -> bool:
 
 
 @pytest.fixture
-def check(monkeypatch, request):
+def check(monkeypatch, request, tmp_path):
     """Builds a configuration; without corpora one that names them is only read: gazetteers are read at once."""
     monkeypatch.chdir(CONFIGS.parent)
+    (tmp_path / "clusters.tsv").write_text("0\tthe\n1\tRome\n", encoding="utf-8")
+    monkeypatch.setenv("STRUCTPERC_CLUSTERS_OF_VECTORS", str(tmp_path / "clusters.tsv"))
 
     def check(path):
         given = read_configuration(path)

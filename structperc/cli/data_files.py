@@ -1,4 +1,4 @@
-"""Commands for data files: check shows their contents, convert their spans, vectors trains word vectors on them."""
+"""Commands for data files: check shows their contents, convert their spans, vectors trains or clusters word vectors."""
 
 from argparse import Namespace
 from collections import Counter
@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
+from structperc.errors import InputError
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
 
@@ -212,20 +213,34 @@ def convert(options: Namespace) -> None:
 
 
 def _vectors_arguments(parser: CommandParser) -> None:
-    parser.add_argument("files", type=FILE, nargs="+", metavar="file", help="CoNLL columns or CoNLL-U")
-    parser.add_argument("-o", "--output", required=True, help="write here; name it .safetensors")
+    parser.add_argument("files", type=FILE, nargs="*", metavar="file", help="CoNLL columns or CoNLL-U")
+    output = "write here; name vectors .safetensors, clusters as you like"
+    parser.add_argument("-o", "--output", required=True, help=output)
     parser.add_argument("--width", type=int, default=100, help="numbers of a vector (default 100)")
     parser.add_argument("--window", type=int, default=2, help="words to each side that are counted (default 2)")
     parser.add_argument("--cutoff", type=int, default=3, help="minimum occurrences of a word (default 3)")
+    clusters = "cluster these word vectors instead: text, .safetensors, .npy, or .bin of word2vec"
+    parser.add_argument("--clusters", type=FILE, metavar="VECTORS", help=clusters)
+    parser.add_argument("--levels", type=int, default=11, help="bits of a cluster's path (default 11)")
+    parser.add_argument("--balanced", action="store_true", help="split in halves: clusters of the same size")
     add_data_options(parser)
 
 
-@command("FILE [FILE ...]", "word vectors from the words of files", _vectors_arguments)
+@command("FILE [FILE ...]", "word vectors from the words of files; clusters of vectors", _vectors_arguments)
 def vectors(options: Namespace) -> None:
-    """Train word vectors for WordEmbedding on the words of files, labelled or not."""
+    """Train word vectors for WordEmbedding on the words of files, labelled or not; or cluster the words of vectors."""
+    if options.clusters is None and options.files:
+        _train_vectors(options)
+    elif options.clusters is not None and not options.files:
+        _cluster_vectors(options)
+    else:
+        raise InputError("vectors: name files with words to train vectors, or a file of vectors with --clusters")
+
+
+def _train_vectors(options: Namespace) -> None:
     from structperc.data.survey import inspect_file
+    from structperc.data.word_vectors import check_vectors_target, write_vectors
     from structperc.encoders.cooccurrence import cooccurrence_vectors
-    from structperc.encoders.word_vectors import check_vectors_target, write_vectors
     from structperc.progress import bar
 
     check_vectors_target(options.output)
@@ -237,3 +252,14 @@ def vectors(options: Namespace) -> None:
     write_vectors(options.output, words, found)
     tokens = sum(map(len, texts))
     print(f"{options.output}: vectors of {len(words):,} words, width {options.width}, from {tokens:,} tokens")
+
+
+def _cluster_vectors(options: Namespace) -> None:
+    from structperc.data.output import check_output_path
+    from structperc.features import Clusters
+
+    check_output_path(options.output)
+    clusters = Clusters.from_vectors(options.clusters, options.levels, options.balanced)
+    clusters.write(options.output)
+    count = len(set(clusters.paths.values()))
+    print(f"{options.output}: {count:,} clusters of {len(clusters.paths):,} words, from {options.clusters}")

@@ -6,10 +6,11 @@ Tables     tables, annotations, standoff
 Surveys    survey, conversion
 Corpora    corpus, normalise, splits, read_options, arrays
 Labels     tag_schemes, scheme_detection, labels, possible_labels
-Words      words, lexicon
+Words      words, lexicon, word_vectors
 Output     output
 
-hub needs the package `datasets` and lexicon PyTorch when they are imported; other modules import them on use only.
+When they are imported, hub needs the package `datasets`, and lexicon and word_vectors PyTorch; other modules import
+them on use only.
 The data modules for these sources are defined in `structperc.datamodules`.
 """
 

@@ -2,7 +2,7 @@
 
 base.py             base classes
 token_embedders.py  vectors of single words: from a table or a file, from characters, from the features of templates
-word_vectors.py     files of word vectors; cooccurrence.py makes them from raw text
+cooccurrence.py     vectors of words from raw text
 context.py          windows of neighbouring words and bidirectional LSTMs
 frozen.py           vectors of a frozen encoder, computed once
 transformer.py      a pre-trained transformer; pretrained.py loads it

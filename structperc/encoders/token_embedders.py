@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
+from structperc.data.word_vectors import read_vectors
 from structperc.encoders.base import TokenEmbedder, check_share
-from structperc.encoders.word_vectors import read_vectors
 from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, WeightAxes, real_tokens

@@ -4,6 +4,7 @@ extractor.py          the feature extractor: fits a corpus, encodes corpora as i
 templates.py          templates: attributes at offsets; CRF++ template files
 attribute_sources.py  values of attributes: attributes.py (surface), resources.py (gazetteers, clusters), documents/
                       (whole documents), columns of a corpus
+vector_clusters.py    clusters of word vectors
 string_arrays.py      attribute values and feature ids of a corpus as arrays; encoded_features.py cuts mini-batches
 exact_index.py        numbering with an id for each feature
 hashed_index.py       numbering with buckets that features share; hashing.py computes the hashes

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from structperc.data.json_data import check_fields
+from structperc.data.output import write_lines
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute
@@ -132,6 +133,30 @@ class Clusters:
         if not self.paths:
             place = paths if isinstance(paths, str | Path) else "clusters"
             raise InputError(f"{place}: no words; give lines of bit path TAB word")
+
+    @classmethod
+    def from_vectors(
+        cls, file: str | Path, levels: int = 11, balanced: bool = False, lower_case: bool = True
+    ) -> "Clusters":
+        """Cluster a file of word vectors, see `cluster_vectors` and, for its formats, `data.word_vectors.read_vectors`.
+
+        Needs PyTorch. Raises InputError: an invalid file, fewer than two words, or levels below 1.
+        """
+        from structperc.data.word_vectors import read_vectors  # imports PyTorch, which these classes do not need
+        from structperc.features.vector_clusters import cluster_vectors
+
+        words, vectors = read_vectors(str(file))
+        return cls(cluster_vectors(words, vectors.numpy(), levels, balanced), lower_case)
+
+    def write(self, path: str | Path) -> None:
+        """Write the words as lines of bit path TAB word, sorted by path; the file is replaced atomically.
+
+        Raises InputError: a word that contains a tab or a line end or is blank, or a path that cannot be written.
+        """
+        if wrong := next((word for word in self.paths if not word.strip(" ") or re.search("[\t\n\r]", word)), None):
+            raise InputError(f"{path}: the word {wrong!r} cannot be written; remove it")
+        by_path = sorted(self.paths.items(), key=lambda pair: pair[1])
+        write_lines(path, (f"{bits}\t{word}\n" for word, bits in by_path))
 
     def path(self, token: str) -> str:
         """Return the full bit path of a word, "" if the word is in no cluster."""

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from structperc.cli.main import main
+from structperc.data.word_vectors import read_vectors
 from structperc.encoders.cooccurrence import cooccurrence_vectors
-from structperc.encoders.word_vectors import read_vectors
 from structperc.errors import InputError
 
 rng = np.random.default_rng(3)

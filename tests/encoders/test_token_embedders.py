@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from structperc.data.word_vectors import read_vectors, write_vectors
 from structperc.encoders import CharCNN, WordEmbedding
 from structperc.encoders.token_embedders import StringVocabulary
-from structperc.encoders.word_vectors import read_vectors, write_vectors
 from structperc.errors import InputError
 from tests.encoders.texts import WORDS, batch, corpus
 

@@ -1,7 +1,8 @@
-"""Files of word vectors: text as written by word2vec, GloVe and fastText, or safetensors."""
+"""Files of word vectors: text as written by word2vec, GloVe and fastText, binary of word2vec, NumPy, or safetensors."""
 
 import json
 import logging
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import numpy as np
@@ -16,22 +17,30 @@ from structperc.errors import InputError
 from structperc.progress import bar
 
 WORDS, VECTORS = "words", "vectors"
+FASTTEXT = b"\xba\x16\x4f\x2f"  # the first bytes of its binary files
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_vectors(path: str) -> tuple[list[str], Tensor]:
     """Read a file of word vectors.
 
-    Files named *.safetensors have the format of `write_vectors`, other files are text: a word and D numbers per line,
-    separated by single spaces (words may contain spaces), optionally after a line with V and D; missing lines cause a
-    warning. Environment variables in the path are expanded. `path`: path of the file. Returns v words and their vectors
-    (V, D) float32; the first vector of a repeated word. Raises InputError: the file is missing or empty, or has lines
-    of unequal width or numbers that are not finite; the message names the line.
+    The end of the name shows the format:
+
+    * .safetensors: that of `write_vectors`;
+    * .npy: an array (V, D) of NumPy, with the words in NAME.words.txt next to NAME.npy, one per line;
+    * .bin: the binary format of word2vec, a line with V and D, then each word, a space and D numbers float32;
+    * others: text, a word and D numbers per line, separated by single spaces (words may contain spaces), optionally
+      after a line with V and D; missing lines cause a warning.
+
+    Environment variables in the path are expanded. `path`: path of the file. Returns v words and their vectors (V, D)
+    float32; the first vector of a repeated word. Raises InputError: the file is missing, empty or incomplete, a model
+    of fastText in binary form, or has lines of unequal width or numbers that are not finite; the message names the line
+    or the word.
     """
     file = expand_path(path)
     if not file.is_file():
         raise InputError(f"{file}: no such file of word vectors")
-    words, vectors = _read_safetensors(file) if file.suffix == ".safetensors" else _read_text(file)
+    words, vectors = _READERS.get(file.suffix, _read_text)(file)
     first = {word: number for number, word in reversed(list(enumerate(words)))}
     if len(first) == len(words):
         return words, vectors
@@ -67,8 +76,57 @@ def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
         raise InputError(f"{file}: not a file written by write_vectors ({error})") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{file}: {WORDS!r} must be a list of strings")
+    return _checked(file, words, vectors)
+
+
+def _read_numpy(file: Path) -> tuple[list[str], Tensor]:
+    try:
+        array = np.load(file, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(f"{file}: not a NumPy array ({error})") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise InputError(f"{file}: word vectors must be an array of numbers, one row per word")
+    names = file.with_suffix(".words.txt")
+    words = read_lines(names)
+    if words and not words[-1]:
+        words.pop()
+    return _checked(file, words, torch.from_numpy(array.astype(np.float32, copy=False)), names)
+
+
+def _read_word2vec(file: Path) -> tuple[list[str], Tensor]:
+    with file.open("rb") as opened:
+        if opened.read(4) == FASTTEXT:
+            raise InputError(f"{file}: a model of fastText in binary form; use its vectors in text form, a .vec file")
+        opened.seek(0)
+        sizes = opened.readline(64).split()
+        if len(sizes) != 2 or not all(map(bytes.isdigit, sizes)):
+            raise InputError(f"{file}: not a binary file of word2vec; name text files .txt or .vec")
+        count, width = map(int, sizes)
+        at = opened.tell()
+        data = mmap(opened.fileno(), 0, access=ACCESS_READ)
+    words: list[str] = []
+    if count * 4 * width > len(data):
+        raise _incomplete(file, 0, count)
+    vectors = np.empty((count, width), np.float32)
+    for number in bar(range(count), f"reading {file.name}"):
+        space = data.find(b" ", at)
+        end = space + 1 + 4 * width
+        if space < 0 or end > len(data):
+            raise _incomplete(file, number, count)
+        words.append(data[at:space].decode("utf-8", "replace").lstrip("\n"))  # some writers end vectors with a newline
+        vectors[number] = np.frombuffer(data[space + 1 : end], "<f4")
+        at = end
+    return _checked(file, words, torch.from_numpy(vectors))
+
+
+def _incomplete(file: Path, number: int, count: int) -> InputError:
+    return InputError(f"{file}: the file ends after {number:,} of {count:,} vectors; it may be incomplete")
+
+
+def _checked(file: Path, words: list[str], vectors: Tensor, names: Path | None = None) -> tuple[list[str], Tensor]:
     if vectors.ndim != 2 or len(words) != len(vectors) or not vectors.numel():
-        raise InputError(f"{file}: {len(words)} words, but {VECTORS} has shape {tuple(vectors.shape)}")
+        place = f" in {names}" if names else ""
+        raise InputError(f"{file}: {len(words)} words{place}, but {VECTORS} has shape {tuple(vectors.shape)}")
     if len(bad := (~vectors.isfinite()).any(1).nonzero()):
         raise InputError(f"{file}: the vector of {words[int(bad[0])]!r} is not finite; correct it or remove the word")
     return words, vectors
@@ -115,3 +173,6 @@ def _is_number(field: str) -> bool:
         return float(field) is not None
     except ValueError:
         return False
+
+
+_READERS = {".safetensors": _read_safetensors, ".npy": _read_numpy, ".bin": _read_word2vec}
