@@ -14,6 +14,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
+from structperc.compiled_forms import CriterionForm
 from structperc.constructors import (
     CLASS,
     INFERENCE,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 LIBRARY = "structperc"
 KWARGS = "dict_kwargs"  # further arguments of a class that takes **kwargs
-CRITERION_FIELDS = {"probabilistic": bool, "independent_sentences": bool}
 PACKAGES = {  # packages of other libraries whose classes are found by their last name
     "torch.optim.optimizer": ("structperc.optim", "torch.optim"),
     "torch.optim.lr_scheduler": ("structperc.optim", "torch.optim.lr_scheduler"),
@@ -301,7 +301,7 @@ class Builder:
             advice = f"move options of the class into {OPTIONS}{did_you_mean(unknown[0], keys)}"
             raise OptionError(place, f"unexpected {unknown[0]} next to {CLASS}; {advice}")
         if INFERENCE in value:
-            check_fields(value[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
+            check_fields(value[INFERENCE], get_type_hints(CriterionForm), f"{place}.{INFERENCE}")
             check_value(value.get(CLASS), str, f"{place}.{CLASS}")
             if not self._trusts_class(value[CLASS]):
                 return value
@@ -387,7 +387,7 @@ class Builder:
 
             if not issubclass(InferenceCriterion, target.bases):
                 raise OptionError(place, f"{described[CLASS]} is not a {_names(target.bases)}")
-            return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
+            return InferenceCriterion(described[CLASS], CriterionForm(**described[INFERENCE]), described)
         made = self.find(described[CLASS], target.bases, place)
         arguments = self._arguments(described.get(OPTIONS, {}), _given(made, target), place)
         arguments |= described.get(KWARGS, {})
@@ -423,12 +423,8 @@ def describe(part: Any) -> dict[str, Any]:
         return part.description
     options = {name: describe_value(value) for name, value in constructor_arguments(part).items()}
     found = {CLASS: class_path_of(type(part)), OPTIONS: options}
-    if (
-        isinstance(part, Criterion)
-        and is_user_class(type(part))
-        and type(part).transform_lattice is Criterion.transform_lattice
-    ):
-        found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
+    if isinstance(part, Criterion) and is_user_class(type(part)) and (form := part.compiled()) is not None:
+        found[INFERENCE] = form._asdict()
     learned = part.to_state() if isinstance(part, TextModule) else None
     return found if learned is None else {**found, STATE: learned}
 

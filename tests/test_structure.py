@@ -20,7 +20,7 @@ PACKAGES = (
     ("spelling",),
     ("structures", "errors", "torch_internals", "lightning_internals", "signals", "version"),
     ("user_code",),
-    ("constructors",),
+    ("constructors", "compiled_forms"),
     ("process_pool",),
     ("packaged_configs",),
     ("ops",),

@@ -2,16 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from structperc.compiled_forms import Compilable
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
 
-class Decoder(nn.Module, ABC):
+class Decoder(Compilable, nn.Module, ABC):
     """Base class of the searches for the labels that a tagger predicts.
 
     Attributes:
@@ -19,6 +21,14 @@ class Decoder(nn.Module, ABC):
     """
 
     k = 1
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {"compiled": ("forward", "best", "scores")}
+
+    def compiled(self) -> Mapping[str, float] | None:
+        """Return numbers of labels by name, if the decoder returns the best path of scores to which they are added.
+
+        None if it needs its own code. A subclass that redefines the search has none, unless it redefines this method.
+        """
+        return None
 
     def allocate(self, labels: LabelSet) -> None:  # most decoders need no labels
         """Prepare for the labels of a tagger. Raises InputError if the decoder does not support them."""

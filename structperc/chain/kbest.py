@@ -1,5 +1,6 @@
 """The k best label sequences, exactly, also with biases of labels."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -112,6 +113,10 @@ class KBest(Decoder):
             raise InputError(f"k must be >= 1, got {k}")
         self.k = k
 
+    def compiled(self) -> Mapping[str, float]:
+        """Return no numbers: the best path is that of the lattice."""
+        return {}
+
     def scores(self, lattice: Lattice) -> Lattice:
         """Return the scores of the search; subclasses add to those of the lattice."""
         return lattice
@@ -145,6 +150,10 @@ class LabelBias(KBest):
     def allocate(self, labels: LabelSet) -> None:
         """Look up the labels. Raises InputError for an unknown one."""
         self.register_buffer("added", bias_of_labels(self.bias, labels), persistent=False)
+
+    def compiled(self) -> Mapping[str, float]:
+        """Return the biases."""
+        return self.bias
 
     def scores(self, lattice: Lattice) -> Lattice:
         """Return the lattice with the biases in its scores."""

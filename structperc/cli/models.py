@@ -148,8 +148,7 @@ def calibrate(options: Namespace) -> None:
     from structperc.analysis.bias_fitting import fit_bias, fit_temperature
     from structperc.analysis.bias_report import bias_lines, certified_lines, plot_precision_recall
     from structperc.loading import load_chain
-    from structperc.models.biases import check_bias_name, describe_biases
-    from structperc.models.model_format import update_configuration
+    from structperc.models.biases import check_bias_name, save_biases
     from structperc.reports.figures import check_figure, write_figure
     from structperc.tagging.labelled_files import read_gold
 
@@ -177,7 +176,7 @@ def calibrate(options: Namespace) -> None:
             tagger.use_bias(name)
         write_figure(plot, plot_precision_recall(found))
         print("\n".join([*lines, f"figure: {plot}"]))
-    update_configuration(Path(options.model), describe_biases(tagger))
+    save_biases(tagger, Path(options.model))
 
 
 def _goal(options: Namespace) -> "Goal | None":

@@ -4,20 +4,24 @@ A wrong candidate differs from the gold sequence; the rival is the wrong candida
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
 from structperc.chain import log_partition, path_score
+from structperc.compiled_forms import Compilable, CriterionForm
 from structperc.criteria.costs import Costs, as_costs, sum_terms
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored, real_tokens
 
 ComparisonUnit = Literal["sequence", "sentence"]  # label sequences are compared as a whole or sentence by sentence
+
+
+LOSS_METHODS = ("losses_and_updates", "weighted", "forward", "transform_lattice")
 
 
 class UpdateRule(NamedTuple):
@@ -46,7 +50,7 @@ class Decision(NamedTuple):
     updates_nonlocal: Tensor  # (B,) bool, True where all weights change, False where only those of local features do
 
 
-class Criterion(nn.Module, ABC):
+class Criterion(Compilable, nn.Module, ABC):
     """Base class of criteria.
 
     `forward(scored)` returns losses (B,), one per sequence; the tagger sums them. A subclass defines
@@ -69,17 +73,40 @@ class Criterion(nn.Module, ABC):
         tensor([4.])
     """
 
-    min_candidates = 1  # candidates the search must deliver per sequence
+    min_candidates = 1  # candidates the search must deliver per sequence; 0: it compares with all label sequences
     learns_from_lists = False  # True if it compares all candidates of a list: more of them train better
-    needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
     supports_segments = False  # True if it learns from scores of segments
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
-    token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
-    max_weight = torch.inf  # largest weight that it supports
-    corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
+    max_token_weight = 0.0  # largest weight of a token in `losses_and_updates`; 0: only sequences have weights
     unit: ComparisonUnit = "sequence"
-    independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
+    local_unit: ComparisonUnit | None = None  # unit of a further comparison by local scores; None: there is none
+
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "compiled": ("transform_lattice",),
+        "compiled_loss": (*LOSS_METHODS, "augment"),
+    }
+
+    def compiled(self) -> CriterionForm | None:
+        """Return what predictions depend on, so that they need no code of the criterion; None if they need it.
+
+        A subclass that redefines `transform_lattice` has none, unless it redefines this method, too.
+        """
+        return CriterionForm(type(self).__name__, self.probabilistic, self.independent_sentences)
+
+    def compiled_loss(self) -> UpdateRule | Literal["decision", "likelihood"] | None:
+        """Return the form in which compiled code learns complete labels; None if it cannot.
+
+        It is an update rule for local scores; "decision" for updates by `CandidateLoss.decide`; or "likelihood" if the
+        losses are those of `CRFLoss()`. A subclass that redefines a method on which it depends has none, unless it
+        redefines this method, too.
+        """
+        return None
+
+    @property
+    def independent_sentences(self) -> bool:
+        """True if the local scores of a sentence do not depend on other sentences."""
+        return "sentence" in (self.unit, self.local_unit)
 
     def allocate(self, labels: LabelSet) -> None:
         """Set the label set; most criteria need only scores."""
@@ -101,7 +128,7 @@ class Criterion(nn.Module, ABC):
 
     def weighted(self, losses: Tensor, scored: Scored) -> Tensor:
         """Return the losses (B,) times the weights of the sequences, which are those of their first tokens."""
-        if scored.weights is None or self.token_weights or not scored.gold.shape[1]:
+        if scored.weights is None or self.max_token_weight or not scored.gold.shape[1]:
             return losses
         return losses * scored.weights[:, 0].to(losses.dtype)
 
@@ -115,20 +142,21 @@ class InferenceCriterion(Criterion):
 
     Args:
         path: dotted path of the class.
-        probabilistic: True if exp(score - log Z) is a probability.
-        independent_sentences: True if sentences of a sequence are independent of one another.
+        form: what predictions depend on.
         description: the entry of the saved model.
     """
 
     min_candidates = 0
     supports_segments = True
 
-    def __init__(
-        self, path: str, probabilistic: bool, independent_sentences: bool, description: dict[str, Any]
-    ) -> None:
+    def __init__(self, path: str, form: CriterionForm, description: dict[str, Any]) -> None:
         super().__init__()
-        self.path, self.description = path, description
-        self.probabilistic, self.independent_sentences = probabilistic, independent_sentences
+        self.path, self.form, self.description = path, form, description
+        self.probabilistic, self.local_unit = form.probabilistic, "sentence" if form.independent_sentences else None
+
+    def compiled(self) -> CriterionForm:
+        """Return the saved form."""
+        return self.form
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Raise InputError: training needs the class itself."""
@@ -141,29 +169,21 @@ class CandidateLoss(Criterion):
 
     loss = [update] (s(rival) - s(y*)), y* the gold sequence and the rival the candidate that `decide` chooses. With
     step size 1 the gradient step is Phi(y*) - Phi(rival). With the optimizers Perceptron and PassiveAggressive, sparse
-    features and a CPU, weights are learned sequence by sequence from `decide`, without computing the losses. A
-    subclass must therefore not redefine `forward` and `losses_and_updates`.
-
-    Raises:
-        TypeError: a subclass redefines `forward` or `losses_and_updates`.
+    features and a CPU, weights are learned sequence by sequence from `decide`, without computing the losses; those of
+    a subclass that redefines `forward` or `losses_and_updates` are learned by gradients.
     """
 
     supports_segments = True
     cost: float | Costs  # of wrong labels, added to the score of a candidate; none by default
-    _fixed: tuple[str, ...] = ("losses_and_updates", "forward")
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in cls._fixed:
-            if name in vars(cls) and not cls.__module__.startswith(__name__):
-                raise TypeError(
-                    f"{cls.__name__}.{name} would not be used in learning sequence by sequence; "
-                    "derive from Criterion to change it"
-                )
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {**Criterion.form_methods, "compiled_loss": LOSS_METHODS}
 
     @abstractmethod
     def decide(self, scored: Scored) -> Decision:
         """Return the rival and the update masks, without gradients; costs are part of the scores."""
+
+    def compiled_loss(self) -> UpdateRule | Literal["decision"] | None:
+        """Return "decision"."""
+        return "decision"
 
     def local_rule(self) -> UpdateRule | None:
         """Return the update rule of local weights, applied after `decide`; None without such updates."""
@@ -216,26 +236,18 @@ class PairwiseLoss(CandidateLoss):
     `exclude_gold`, the best wrong candidate. With incomplete labels, y* is the best path of allowed labels, from which
     costs are counted, and a candidate is wrong if one of its labels is not allowed (Yu & Joachims 2009).
     A subclass defines `should_update` and may set the attributes `exclude_gold`, `threshold`, `cost` and `unit`. The
-    same definition is used for gradients of mini-batches and in the compiled loop over sequences.
-
-    Raises:
-        TypeError: a subclass redefines another method that the compiled loop does not call.
+    same definition is used for gradients of mini-batches and in the compiled loop over sequences. A subclass that
+    redefines another method is learned by gradients.
     """
 
     exclude_gold = False
     threshold = 0.0
     supports_incomplete = True
 
-    _fixed = (
-        "augment",
-        "add_cost",
-        "transform_lattice",
-        "decide",
-        "rule",
-        "local_rule",
-        "losses_and_updates",
-        "forward",
-    )
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **Criterion.form_methods,
+        "compiled_loss": (*LOSS_METHODS, "augment", "add_cost", "decide", "local_rule"),
+    }
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -250,7 +262,7 @@ class PairwiseLoss(CandidateLoss):
         Numba compiles it: use operators of floats and tensors (`<`, `&`, `+`), without `if` and `and`.
         """
 
-    def rule(self) -> UpdateRule:
+    def compiled_loss(self) -> UpdateRule:
         """Return the rule as numbers and a function for a compiled loop."""
         return UpdateRule(self.exclude_gold, self.should_update, self.threshold, self.costs, self.unit)
 
@@ -264,10 +276,6 @@ class PairwiseLoss(CandidateLoss):
         needed = needed if isinstance(needed, Tensor) else torch.full_like(gap, needed, dtype=torch.bool)
         updates = wrong.gather(1, rival[:, None]).squeeze(1) & needed
         return Decision(rival, updates, torch.ones_like(updates))
-
-    def _set_unit(self, unit: ComparisonUnit) -> None:
-        check_unit(self, "unit", unit)
-        self.unit, self.independent_sentences = unit, unit == "sentence"
 
 
 def add_costs(lattice: Lattice, gold: Tensor, costs: Costs | None) -> Lattice:
@@ -288,10 +296,11 @@ def losses(scored: Scored, decision: Decision) -> Tensor:
 # -- checks ---------------------------------------------------------------------------------------------------
 
 
-def check_unit(criterion: Criterion, name: str, unit: str) -> None:
-    """Raise InputError if the option `name` of a criterion is not a unit."""
+def checked_unit(criterion: Criterion, name: str, unit: ComparisonUnit) -> ComparisonUnit:
+    """Return the option `name` of a criterion. Raises InputError if it is not a unit."""
     if unit not in get_args(ComparisonUnit):
         raise InputError(f"{type(criterion).__name__}: {name} must be sequence or sentence, got {unit!r}")
+    return unit
 
 
 def check_candidates(criterion: Criterion, scored: Scored) -> None:

@@ -1,6 +1,7 @@
 """Negative log-likelihoods: random fields (CRF), with costs, maximum-entropy taggers (MEMM), tokens; distillation."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -95,8 +96,7 @@ class CRFLoss(Criterion):
         tensor([0.1111])
     """
 
-    probabilistic = needs_lattice = True
-    supports_incomplete = supports_segments = True
+    probabilistic = supports_incomplete = supports_segments = True
     min_candidates = 0
 
     beginning: Tensor
@@ -110,8 +110,7 @@ class CRFLoss(Criterion):
         if confidences and missed_share < 1:
             raise InputError("CRFLoss: missed_share and confidences describe the same errors; set one of them")
         self.entity_ratio, self.missed_share, self.confidences = entity_ratio, missed_share, confidences
-        self.token_weights = confidences
-        self.max_weight = 1.0 if confidences else math.inf
+        self.max_token_weight = 1.0 if confidences else 0.0
 
     def allocate(self, labels: LabelSet) -> None:
         """Set the label set.
@@ -128,6 +127,10 @@ class CRFLoss(Criterion):
                 raise InputError(f"CRFLoss: missed_share needs a scheme such as IOB2 or IOBES, not {labels.scheme}")
             self.register_buffer("beginning", torch.from_numpy(beginning), persistent=False)
             self.outside = labels.index("O")
+
+    def compiled_loss(self) -> Literal["likelihood"] | None:
+        """Return "likelihood", for losses without penalty and confidences."""
+        return None if self.entity_ratio or self.confidences else "likelihood"
 
     def allowed_lattice(self, lattice: Lattice, allowed: Tensor, confidences: Tensor | None = None) -> Lattice:
         """Return the lattice of the allowed paths, with log m for each entity that the annotation lacks.
@@ -174,7 +177,7 @@ class SoftmaxMarginLoss(Criterion):
         InputError: a negative cost.
     """
 
-    needs_lattice = supports_segments = True
+    supports_segments = True
     min_candidates = 0
 
     def __init__(self, cost: float | Costs = 1.0) -> None:
@@ -209,7 +212,7 @@ class DistillationLoss(Criterion):
         InputError: an invalid share.
     """
 
-    probabilistic = needs_lattice = supports_segments = True
+    probabilistic = supports_segments = True
     min_candidates = 0  # of the search: the teacher has them
 
     def __init__(self, gold_share: float = 0.0) -> None:
@@ -234,7 +237,7 @@ class DistillationLoss(Criterion):
 class _GoldLogProbability(Criterion):
     """Base class of losses -s(y*), for lattices whose scores are log-probabilities."""
 
-    probabilistic = needs_lattice = True
+    probabilistic = True
     min_candidates = 0
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -264,7 +267,7 @@ class MEMMLoss(_GoldLogProbability):
     probability 0.
     """
 
-    token_weights = True
+    max_token_weight = math.inf
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
@@ -295,7 +298,7 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
         InputError: a negative weight; from `allocate`, an unknown name.
     """
 
-    token_weights = True
+    max_token_weight = math.inf
 
     def __init__(self, class_weights: dict[str, float] | None = None) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from structperc.criteria.base import (
     UpdateRule,
     best,
     check_candidates,
-    check_unit,
+    checked_unit,
     highest,
     is_gold,
     local_gap,
@@ -92,11 +92,11 @@ class LocalAndNonlocal(CandidateLoss):
             raise InputError(f"LocalAndNonlocal: local must be aggressive or conservative, got {local!r}")
         if first not in ("total", "local"):
             raise InputError(f"LocalAndNonlocal: first must be total or local, got {first!r}")
-        check_unit(self, "local_unit", local_unit)
         if local_unit == "sentence" and (local, first) != ("aggressive", "total"):
             raise InputError("LocalAndNonlocal: local_unit sentence requires local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
-        self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
+        self.local_unit: ComparisonUnit = checked_unit(self, "local_unit", local_unit)
+        self.cost = cost
         self.supports_incomplete = local_unit == "sequence"  # sentences need learning sequence by sequence
 
     def local_rule(self) -> UpdateRule | None:

@@ -259,9 +259,8 @@ class MCELoss(Criterion):
         super().__init__()
         self.measure, self.smoothing = measure or MaxMeasure(), smoothing or Sigmoid()
         self.min_candidates = self.measure.min_candidates
-        self.needs_lattice = not self.min_candidates
         self.supports_incomplete = self.measure.supports_incomplete
-        self.supports_segments = not self.needs_lattice
+        self.supports_segments = self.min_candidates > 0
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), and the update mask (B,) bool: True where there is a rival."""

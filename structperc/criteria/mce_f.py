@@ -44,7 +44,6 @@ class CorpusCriterion(Criterion):
         InputError: memory is out of range.
     """
 
-    corpus_level = True
     n_counts: int
 
     totals: Tensor | None  # (S,) float64
@@ -208,7 +207,7 @@ class MCEFLoss(CorpusCriterion):
         tensor([[0.7500, 0.2500, 0.0000]])
     """
 
-    needs_lattice = supports_segments = True
+    supports_segments = True
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid

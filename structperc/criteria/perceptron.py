@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.criteria.base import ComparisonUnit, Criterion, PairwiseLoss, check_candidates, is_gold
+from structperc.criteria.base import ComparisonUnit, Criterion, PairwiseLoss, check_candidates, checked_unit, is_gold
 from structperc.criteria.costs import Costs
 from structperc.errors import InputError
 from structperc.structures import Scored
@@ -55,7 +55,7 @@ class MarginLoss(PairwiseLoss):
         super().__init__()
         if not C >= 0:
             raise InputError(f"MarginLoss: C must be >= 0, got {C}")
-        self._set_unit(unit)
+        self.unit = checked_unit(self, "unit", unit)
         self.C = self.threshold = C
 
     @staticmethod
@@ -95,7 +95,7 @@ class HingeLoss(PairwiseLoss):
         super().__init__()
         if not isinstance(cost, Costs) and not cost > 0:
             raise InputError(f"HingeLoss: cost must be > 0, got {cost}")
-        self._set_unit(unit)
+        self.unit = checked_unit(self, "unit", unit)
         self.cost = cost
 
     @staticmethod

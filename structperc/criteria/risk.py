@@ -66,7 +66,8 @@ class RiskLoss(_ExpectedCost):
         tensor([0.5000])
     """
 
-    needs_lattice = token_weights = supports_segments = True
+    max_token_weight = torch.inf
+    supports_segments = True
     min_candidates = 0
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:

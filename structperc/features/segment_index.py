@@ -51,13 +51,10 @@ class SegmentIndex(NamedTuple):
 
     def subset(self, keep: np.ndarray) -> "SegmentIndex":
         """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
-        names = compress_names(self.feature_names(np.flatnonzero(keep).tolist())) if len(self.names) else self.names
-        return SegmentIndex(self.keys[keep], names)
+        return SegmentIndex(self.keys[keep], compress_names(self.feature_names(np.flatnonzero(keep).tolist())))
 
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of features, such as "w[all]=New York"."""
-        if not len(self.names):  # a model of an older version
-            return [f"feature {row}" for row in rows]
         names = expand_names(self.names)
         return [names[row] for row in rows]
 

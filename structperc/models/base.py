@@ -30,12 +30,14 @@ from structperc.models.checkpoint_files import read_model
 from structperc.models.hub import CARD, download, model_card, push_folder, read_card
 from structperc.models.model_format import (
     FEATURE_PREFIX,
+    PREDICTOR,
     TRAINING_FILES,
     TableType,
     arrays_of_features,
     check_entries,
     model_errors,
 )
+from structperc.models.predictor_entry import check_entry
 from structperc.models.saving import (
     CRITERION,
     check_weights,
@@ -268,7 +270,12 @@ class Model(nn.Module, Predictor):
             TRAINING_FILES: dict(self.training_files),
             **self.description(),
             "features": self.features.state_dict_json(),
+            PREDICTOR: self.compiled(),
         }
+
+    def compiled(self) -> dict[str, Any] | None:
+        """Return the compiled form, with which `structperc.load` needs no PyTorch, as plain JSON types; or None."""
+        return None
 
     def feature_tensors(self) -> dict[str, Tensor]:
         """Return the arrays of the features by name, as tensors."""
@@ -309,6 +316,7 @@ class Model(nn.Module, Predictor):
         model.unit, model.training_files = config["unit"], check_training_files(config.get(TRAINING_FILES, {}))
         own = {name: t for name, t in model.state_dict().items() if name.startswith(CRITERION)}
         model.load_state_dict({**own, **weights})
+        check_entry(config.get(PREDICTOR), model)
         return model.eval()
 
     def save_pretrained(

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sized
+from pathlib import Path
 from typing import Any
 
 from structperc.builder import Builder, describe_value
 from structperc.chain import Decoder, KBest
-from structperc.chain.minimum_risk import check_temperature
-from structperc.data.json_data import check_value
 from structperc.errors import InputError
-from structperc.models.model_format import BIAS_ENTRIES, BIASES, DEFAULT_BIAS, TEMPERATURE
+from structperc.models.model_format import BIASES, DEFAULT_BIAS, PREDICTOR, TEMPERATURE, bias_entries, update_entries
 
 
 def check_bias_name(name: str) -> None:
@@ -32,20 +31,24 @@ def describe_biases(model: Any) -> dict[str, Any]:
     return {name: value for name, value in entries.items() if value is not None}
 
 
+def save_biases(model: Any, folder: Path) -> None:
+    """Replace the biases, the default bias and the temperature of a saved model by those of the model.
+
+    Raises InputError as `update_entries` does.
+    """
+    update_entries(folder, {**describe_biases(model), PREDICTOR: model.compiled()})
+
+
 def restore_biases(model: Any, description: dict[str, Any], build: Builder) -> None:
     """Set the biases, the default bias and the temperature of a `description`, if it has any.
 
     Raises:
         InputError: An invalid entry.
     """
-    entries = {name: description[name] for name in BIAS_ENTRIES if name in description}
-    for name, value in entries.items():
-        check_value(value, BIAS_ENTRIES[name], name)
+    entries = bias_entries(description)
     for name, decoder in entries.get(BIASES, {}).items():
         check_bias_name(name)
         model.biases[name] = build.part(decoder, Decoder, f"{BIASES}.{name}")
         check_decoder(model.biases[name], model.nonlocal_features, f"{BIASES}.{name}")
     model.use_bias(entries.get(DEFAULT_BIAS))
     model.temperature = entries.get(TEMPERATURE)
-    if model.temperature is not None:
-        check_temperature(model.temperature)

@@ -27,7 +27,6 @@ from structperc.chain.confidence import confidence_within, token_confidence
 from structperc.chain.forbidden import state_path
 from structperc.chain.minimum_risk import ProbableSegments, probable_segments
 from structperc.criteria import Criterion
-from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import RepeatedLabels
 from structperc.data.labels import LabelSet
@@ -39,6 +38,7 @@ from structperc.metrics.counts import sentence_boundaries
 from structperc.models.base import LabelSequence, Model
 from structperc.models.biases import check_bias_name, check_decoder, describe_biases, restore_biases
 from structperc.models.model_format import required_entries
+from structperc.models.predictor_entry import predictor_entry
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion, default_search
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.predictor.base import Sentence, missing_probabilities
@@ -347,8 +347,8 @@ class ChainModel(Model):
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the model are log-probabilities."""
         if not self.probabilistic:
-            used = self.criterion
-            name = used.path.rpartition(".")[2] if isinstance(used, InferenceCriterion) else type(used).__name__
+            form = self.criterion.compiled()
+            name = type(self.criterion).__name__ if form is None else form.name
             raise missing_probabilities(
                 "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             )
@@ -357,6 +357,10 @@ class ChainModel(Model):
         """Return class and options of every part but the features, as plain JSON types."""
         parts = {part: describe_value(getattr(self, part)) for part in self.saved_parts}
         return {**parts, **describe_biases(self)}
+
+    def compiled(self) -> dict[str, Any] | None:
+        """Return the compiled forms of the parts; None if one of them has none, or for a user's class of models."""
+        return predictor_entry(self) if self.saved_class() is ChainModel else None
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:

@@ -21,10 +21,11 @@ from structperc.data.text_files import suggest_path
 from structperc.errors import InputError
 from structperc.user_code import error_location
 
-FORMAT = 7
+FORMAT = 8
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
+PREDICTOR = "predictor"  # what loads without PyTorch, see `models.predictor_entry`; null if nothing does
 TRAINING_FILES = "training_files"  # their reading options
 BIASES, DEFAULT_BIAS, TEMPERATURE = "biases", "default_bias", "temperature"  # optional, see `ChainModel.add_bias`
 BIAS_ENTRIES = {BIASES: dict[str, dict[str, Any]], DEFAULT_BIAS: str, TEMPERATURE: float}
@@ -92,7 +93,7 @@ def read_configuration(folder: Path) -> ModelConfig:
     return ModelConfig(entries, saved[CONFIG] != _checksum(entries))
 
 
-def update_configuration(folder: Path, entries: Mapping[str, Any]) -> None:
+def update_entries(folder: Path, entries: Mapping[str, Any]) -> None:
     """Replace entries of the configuration of a saved model; the weights are not changed.
 
     Raises InputError as `read_configuration` does, and if the file cannot be written.
@@ -132,6 +133,16 @@ def check_entries(config: dict[str, Any]) -> None:
     """Raise InputError for a configuration without the entries of all taggers."""
     for name, value in required_entries(config, ENTRIES).items():
         check_value(value, ENTRIES[name], name)
+
+
+def bias_entries(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the biases, the default bias and the temperature that a configuration has. Raises InputError."""
+    found = {name: config[name] for name in BIAS_ENTRIES if name in config}
+    for name, value in found.items():
+        check_value(value, BIAS_ENTRIES[name], name)
+    if not 0 < (temperature := found.get(TEMPERATURE, 1.0)) < float("inf"):
+        raise InputError(f"{TEMPERATURE} must be > 0 and finite, got {temperature}")
+    return found
 
 
 def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from structperc.errors import InputError
 from structperc.models.model_format import (
     CONFIG,
     FEATURE_PREFIX,
+    PREDICTOR,
     QUANTIZED_TABLES,
     TABLES,
     WEIGHTS,
@@ -115,8 +116,7 @@ def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
     """Raise InputError unless weights have the names, sizes and types of the tagger's state."""
     state = saved_tensors(tagger)
     modules = dict(tagger.named_modules())
-    added = {f"{prefix}.{name}" for prefix, one in modules.items() for name in getattr(one, "added_state", ())}
-    if missing := state.keys() - weights.keys() - added:
+    if missing := state.keys() - weights.keys():
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
@@ -176,7 +176,7 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     replaced = tuple(f"{prefix}{kind}" for kind in rows)
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
     kept = {f"{prefix}{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
-    config = {**config, "features": features.state_dict_json()}
+    config = {**config, "features": features.state_dict_json(), PREDICTOR: None}
     if isinstance(scorer, SegmentLinear):
         config["scorer"], segments = _prune_segments(scorer, config["scorer"], below)
         kept |= segments

@@ -91,7 +91,7 @@ class Head(nn.Module, ABC):
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.search = search or default_search(self.criterion, len(nonlocal_features) > 0)
         self.decoder = decoder or KBest(100)
-        self._check_parts()
+        _check_parts(self.criterion, self.search, nonlocal_features)
         self.constraints = Constraints()
         self.constraints.allocate(self.labels)
         features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
@@ -446,20 +446,22 @@ class Head(nn.Module, ABC):
     def _check_scores(self, scores: Tensor, name: str) -> None:
         """Check the scores (B,) of the best label sequences with allowed labels, of argument `name`; for subclasses."""
 
-    def _check_parts(self) -> None:
-        name = type(self.criterion).__name__
-        check_criterion(self.criterion, self.search, len(self.nonlocal_features) > 0)
-        if self.criterion.independent_sentences and self.criterion.unit != "sentence":
-            raise InputError(f"{name}: local_unit sentence needs learning one sequence at a time: use a Tagger")
-        for feature in self.nonlocal_features:
-            if isinstance(feature, GlobalFeature):
-                raise InputError(f"{type(feature).__name__} reads candidate lists: use a GlobalReranker")
-
     def _check_probabilistic(self) -> None:
         if not self.probabilistic:
             name = type(self.criterion).__name__
             why = "with non-local features" if self.criterion.probabilistic else f"trained by {name}"
             raise InputError(f"a head {why} has scores, not probabilities; train local scores by CRFLoss")
+
+
+def _check_parts(criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]) -> None:
+    """Raise InputError for a criterion or features that a head does not support."""
+    check_criterion(criterion, search, len(nonlocal_features) > 0)
+    if criterion.independent_sentences and criterion.unit != "sentence":
+        name = type(criterion).__name__
+        raise InputError(f"{name}: local_unit sentence needs learning one sequence at a time: use a Tagger")
+    for feature in nonlocal_features:
+        if isinstance(feature, GlobalFeature):
+            raise InputError(f"{type(feature).__name__} reads candidate lists: use a GlobalReranker")
 
 
 def _best(lattice: Lattice) -> tuple[Tensor, Tensor]:

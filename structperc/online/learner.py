@@ -17,7 +17,7 @@ from structperc.criteria.base import ComparisonUnit
 from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
 from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
-from structperc.scorers import SegmentLinear, SparseLinear
+from structperc.scorers.base import LinearForm, SegmentForm
 from structperc.scorers.segment_linear import candidate_mask
 from structperc.structures import FlatBatch
 
@@ -96,20 +96,16 @@ class OnlineLearner(SequenceLearner):
     bits if weights are whole numbers, otherwise the same up to rounding.
 
     Args:
-        scorer: scorer to train, on a CPU: a `SparseLinear`, or a `SegmentLinear` that has one for its labels.
+        form: compiled form of the scorer to train, with weights on a CPU.
         constraints: constraints of the tag scheme.
         rule: update rule of the criterion.
         optimizer: optimizer of all weights of the scorer; it stores the sums of their averages and counts the steps.
     """
 
     def __init__(
-        self,
-        scorer: SparseLinear | SegmentLinear,
-        constraints: Constraints,
-        rule: UpdateRule,
-        optimizer: AveragedOptimizer,
+        self, form: LinearForm, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
     ) -> None:
-        self.scorer, self.constraints, self.rule, self.optimizer = scorer, constraints, rule, optimizer
+        self.form, self.constraints, self.rule, self.optimizer = form, constraints, rule, optimizer
 
     @torch.no_grad()
     def learn(self, batch: FlatBatch) -> BatchResult:
@@ -125,8 +121,8 @@ class OnlineLearner(SequenceLearner):
         """
         group, rule = self.optimizer.param_groups[0], self.rule
         step_size, units = self.optimizer.step_size_rule(group), _units(batch, rule.unit)
-        losses, (compiled, features) = np.zeros(len(units.bounds) - 1), _compiled(batch, self.scorer)
-        weights, sums, moved = _weight_tables(self.scorer, self.optimizer)
+        losses, (compiled, features) = np.zeros(len(units.bounds) - 1), _compiled(batch, self.form)
+        weights, sums, moved = _weight_tables(self.form, self.optimizer)
         updates, wrong = compiled.learning_pass(rule.should_update, step_size.size)(
             units,
             features,
@@ -148,7 +144,7 @@ class OnlineLearner(SequenceLearner):
 def update_local_weights(
     batch: FlatBatch,
     rival: Tensor,
-    scorer: SparseLinear | SegmentLinear,
+    form: LinearForm,
     optimizer: AveragedOptimizer,
     loss: float,
     norm: float,
@@ -162,7 +158,7 @@ def update_local_weights(
     Args:
         batch: one sequence with gold labels.
         rival: labels of the rival (T,) int64.
-        scorer: scorer whose weights move, as for `OnlineLearner`.
+        form: compiled form of the scorer whose weights move, as for `OnlineLearner`.
         optimizer: optimizer of the weights.
         loss: loss of the sequence.
         norm: squared norm of the change of other weights.
@@ -175,12 +171,12 @@ def update_local_weights(
 
     group = optimizer.param_groups[0]
     step_size = optimizer.step_size_rule(group)
-    batch = _labels_scorer(scorer).add_features(batch)
-    compiled, features = _compiled(batch, scorer)
+    batch = form.with_features(batch)
+    compiled, features = _compiled(batch, form)
     return local_update(step_size.size, compiled.collect_changes)(
         _units(batch, "sequence"),
         features,
-        *_weight_tables(scorer, optimizer),
+        *_weight_tables(form, optimizer),
         rival.numpy(),
         _sequence_starts(batch, unit),
         loss,
@@ -190,29 +186,19 @@ def update_local_weights(
     )
 
 
-def _labels_scorer(scorer: SparseLinear | SegmentLinear) -> SparseLinear:
-    """Return the scorer of labels."""
-    labels = scorer.labels if isinstance(scorer, SegmentLinear) else scorer
-    assert isinstance(labels, SparseLinear)
-    return labels
-
-
-def _compiled(batch: FlatBatch, scorer: SparseLinear | SegmentLinear) -> tuple[ModuleType, Any]:
+def _compiled(batch: FlatBatch, form: LinearForm) -> tuple[ModuleType, Any]:
     """Return the module of compiled functions for a scorer, and the features of a batch that they take."""
     from structperc.online import compiled, compiled_segments  # import numba
 
-    if isinstance(scorer, SegmentLinear):
-        return compiled_segments, (_features(batch), _segments(batch, scorer))
+    if form.segments is not None:
+        return compiled_segments, (_features(batch), _segments(batch, form.segments, form.node.shape[1]))
     return compiled, _features(batch)
 
 
-def _weight_tables(
-    scorer: SparseLinear | SegmentLinear, optimizer: AveragedOptimizer
-) -> tuple[WeightTables, WeightTables, WeightTables]:
+def _weight_tables(form: LinearForm, optimizer: AveragedOptimizer) -> tuple[WeightTables, WeightTables, WeightTables]:
     """Return tables of weights, sums of their averages and marks of moved weights; views, empty if not stored."""
-    kept, labels = optimizer.param_groups[0]["average"], _labels_scorer(scorer)
-    segment = scorer.weight if isinstance(scorer, SegmentLinear) else None
-    L, parameters = labels.node.shape[1], (labels.node, labels.edge, labels.transition, segment)
+    kept, L = optimizer.param_groups[0]["average"], form.node.shape[1]
+    parameters = [form.weights.get(name) for name in WeightTables._fields]
 
     def tables(get: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
         found = [None if p is None else get(p) for p in parameters]
@@ -222,7 +208,7 @@ def _weight_tables(
         )
 
     return (
-        tables(lambda p: p, labels.node.dtype),
+        tables(lambda p: p, form.node.dtype),
         tables(lambda p: optimizer.sums(p) if kept else None, torch.float64),
         tables(optimizer.moved_weights.get, torch.uint8),
     )
@@ -262,14 +248,14 @@ def _arrays(features: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return features.ids.numpy(), features.offsets.numpy(), weights.numpy()
 
 
-def _segments(batch: FlatBatch, scorer: SegmentLinear) -> SegmentArrays:
-    """Return the features of all segments of a batch."""
-    own, D = scorer.labels.n_inputs, scorer.segments.max_length
+def _segments(batch: FlatBatch, form: SegmentForm, L: int) -> SegmentArrays:
+    """Return the features of all segments of a batch, for L labels."""
+    own, D = form.first_input, form.max_length
     inputs, pruned = batch.inputs[own : own + D], batch.inputs[own + D :]
     before = np.cumsum([0, *(len(one.ids) for one in inputs)])[:-1]
     ends = np.stack([one.offsets.numpy() + first for one, first in zip(inputs, before, strict=True)])
-    kinds, begins = segment_kinds(scorer.table, _labels_scorer(scorer).node.shape[1])
+    kinds, begins = segment_kinds(form.table, L)
     ids = torch.cat([one.ids for one in inputs]).numpy()
     candidates = candidate_mask(pruned[0], D, training=True) if pruned else torch.ones(0, D, dtype=torch.bool)
-    labels = scorer.table.numpy(), kinds.numpy(), begins.numpy()
+    labels = form.table.numpy(), kinds.numpy(), begins.numpy()
     return SegmentArrays(ids, ends.astype(np.int64), candidates.numpy(), *labels)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from structperc.compiled_forms import CriterionForm
 from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import StateArrays, forbidden_spans
 from structperc.data.labels import LabelSet
@@ -36,9 +37,7 @@ class SparsePredictor(Predictor):
         unit: "sentence" or "document", unit of the sequences in training.
         training_files: reading options of the training files, see `data.read_options`.
         weights: float32 weights of node features, edge features and transitions; `transition` may have no rows.
-        independent_sentences: score the sentences of a document independently.
-        criterion: class name of the training criterion.
-        probabilistic: True if the criterion makes scores log-probabilities up to a constant.
+        criterion: form of the training criterion.
         bias: (L,) float32, added to the scores of labels in the search, see `chain.LabelBias`; None for none.
         temperature: number by which scores are divided to be log-probabilities; None for none.
         segments: features of segments and their weights; None for none.
@@ -60,24 +59,21 @@ class SparsePredictor(Predictor):
         unit: str,
         training_files: Mapping[str, Any],
         weights: WeightTables,
-        independent_sentences: bool,
-        criterion: str,
-        probabilistic: bool,
+        criterion: CriterionForm,
         bias: np.ndarray | None = None,
         temperature: float | None = None,
         segments: SegmentWeights | None = None,
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
-        self._weights, self._independent = weights, independent_sentences
-        self._criterion, self._probabilistic = criterion, probabilistic
+        self._weights, self._criterion = weights, criterion
         self._bias = np.zeros(len(labels), np.float32) if bias is None else bias
         self._temperature, self._segments = temperature, segments
 
     @property
     def probabilistic(self) -> bool:
         """True if predictions have probabilities: of a tagger trained with `CRFLoss`, or with a temperature."""
-        return self._probabilistic or self._temperature is not None
+        return self._criterion.probabilistic or self._temperature is not None
 
     @property
     def columns(self) -> list[str]:
@@ -105,7 +101,7 @@ class SparsePredictor(Predictor):
             check_min_probability(min_probability, self.labels)
         confident = confident or min_probability is not None
         if confident and not self.probabilistic:
-            raise missing_probabilities(f"trained with {self._criterion}")
+            raise missing_probabilities(f"trained with {self._criterion.name}")
         best, (tokens, segments, logs), found = self._search(corpus, confident, min_probability)
         names = self.labels.decode(best)
         check_predicted(corpus, self.labels, names)
@@ -153,7 +149,7 @@ class SparsePredictor(Predictor):
         found: list[tuple[int, int, int, float]] = []
         for starts, states in _parts(corpus, self.labels, masks):
             sequences = SequenceBounds(starts, first, last)
-            scores = sequences, features, self._weights, scheme, self._independent, possible, states
+            scores = sequences, features, self._weights, scheme, self._criterion.independent_sentences, possible, states
             _check_scores(corpus, best_labels(*scores, self._bias, best))
             if probabilities is not None:
                 kinds = self.labels.segmentation.take(states.labels)
@@ -181,8 +177,9 @@ class SparsePredictor(Predictor):
 
         assert self._segments is not None
         masks = possible_masks(corpus, self.labels)
+        starts = np.unique(corpus.sentences) if self._criterion.independent_sentences else corpus.starts
         inputs = SegmentInputs(
-            SequenceBounds(np.unique(corpus.sentences) if self._independent else corpus.starts, first, last),
+            SequenceBounds(starts, first, last),
             self._features(corpus),
             self._weights,
             TagSchemeMasks(*self.labels.allowed),

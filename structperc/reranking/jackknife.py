@@ -40,7 +40,7 @@ from structperc.taggers.hyperparameters import describe_optimizer, describe_sche
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
-FORMAT = 2  # version of the cache folders and their fingerprints
+FORMAT = 3  # version of the cache folders and their fingerprints
 COUNTED = ("vocabularies", "buckets")  # entries of the state of features that come from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")

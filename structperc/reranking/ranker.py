@@ -159,7 +159,6 @@ class Ranker(nn.Module, ABC):
     linear = True  # True if `total_scores` are sums of weights
     supports_weights = False  # True if it learns from `Examples.weights`
     any_size = True  # load_state_dict accepts any size
-    added_state: tuple[str, ...] = ()  # buffers that older saved models do not have
     weights: Tensor  # (F,) float64, weights of the features; empty before the first start
     first: Tensor  # () float64, w0
 
@@ -271,9 +270,7 @@ class Ranker(nn.Module, ABC):
 
 
 def _resize(ranker: Ranker, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Give buffers the sizes of saved ones; those that an older state lacks keep their values."""
-    for name in ranker.added_state:
-        state.setdefault(prefix + name, getattr(ranker, name))
+    """Give buffers the sizes of saved ones."""
     for name, buffer in ranker.named_buffers(recurse=False):
         if (saved := state.get(prefix + name)) is not None:
             setattr(ranker, name, buffer.new_empty(saved.shape))

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.criteria import Criterion
+from structperc.criteria import CorpusCriterion, Criterion
 from structperc.criteria.base import is_allowed
 from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
@@ -305,6 +305,6 @@ def check_parts(
         )
     if any(isinstance(part, LocalFeatures) for part in scorer.modules()) and not first.features.node:
         raise InputError("model.scorer: LocalFeatures needs model.first.features; or use FirstScore")
-    if criterion.needs_lattice:
+    if not criterion.min_candidates or isinstance(criterion, CorpusCriterion):
         name = type(criterion).__name__
         raise InputError(f"model.criterion: {name} needs all label sequences, a re-ranker has lists; use MarginLoss")

@@ -66,7 +66,6 @@ class VotedPerceptron(Ranker):
     survival: Tensor
     mistakes: Tensor  # (E,) int64, number of mistakes in each pass so far
     supports_weights = True
-    added_state = ("update_factors",)
 
     def __init__(self, predict: Predict = "vote", unit: float = 1.0, seed: int = 1, shuffle: bool = False) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ neural.py          linear scores of an encoder's vectors
 segment_linear.py  scores of labels, and weights of features of whole segments; segment_candidates.py: which ones
 """
 
-from structperc.scorers.base import LocalWeights, Scorer, Sum
+from structperc.scorers.base import LinearForm, LocalWeights, Scorer, Sum
 from structperc.scorers.neural import Neural
 from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
@@ -15,6 +15,7 @@ from structperc.scorers.sparse_linear import SparseLinear
 from structperc.scorers.vector_linear import VectorLinear
 
 __all__ = [
+    "LinearForm",
     "LocalWeights",
     "Scorer",
     "SparseLinear",

@@ -1,23 +1,65 @@
 """Base class of scorers and of modules with local weights; the sum of several scorers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from structperc.compiled_forms import Compilable, SegmentFeaturesForm
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
+from structperc.kernels.array_types import WeightTables
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Lattice, WeightAxes
+from structperc.structures import Batch, FlatBatch, Lattice, WeightAxes
 
 
-class LocalWeights(nn.Module, ABC):
+class SegmentForm(NamedTuple):
+    """Features of segments in a `LinearForm`."""
+
+    part: nn.Module  # which has them, such as `SegmentFeatures`
+    max_length: int
+    table: Tensor  # (C + 1, 4), see `structures.SegmentScores.labels`
+    first_input: int  # number of inputs of a batch before those of the features
+    options: SegmentFeaturesForm | None  # None: they need the code of the part
+
+
+class LinearForm(NamedTuple):
+    """Compiled form of a scorer: its scores of labels are sums of weights, one for each feature of a token.
+
+    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t] over the
+    node features f and the edge features g of the tagger's templates, each times its value.
+
+    Attributes:
+        segments: features of segments, whose weights are added; None: there are none.
+        add_features: returns a batch with further node features, computed from their inputs; None: there are none.
+        n_added: number of further node features of each token.
+    """
+
+    node: nn.Parameter  # (number of node features, L)
+    edge: nn.Parameter | None = None  # (number of edge features, L * L)
+    transition: nn.Parameter | None = None  # (L, L)
+    segment: nn.Parameter | None = None  # (number of features of segments, C)
+    segments: SegmentForm | None = None
+    add_features: Callable[[FlatBatch], FlatBatch] | None = None
+    n_added: int = 0
+
+    @property
+    def weights(self) -> dict[str, nn.Parameter]:
+        """The weights by name, as in `kernels.array_types.WeightTables`, without missing ones."""
+        return {name: own for name in WeightTables._fields if (own := getattr(self, name)) is not None}
+
+    def with_features(self, batch: FlatBatch) -> FlatBatch:
+        """Return a batch with the further node features."""
+        return batch if self.add_features is None else self.add_features(batch)
+
+
+class LocalWeights(Compilable, nn.Module, ABC):
     """Base class of modules with local weights: scorers of lattices and scorers of listed candidates.
 
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
@@ -27,6 +69,16 @@ class LocalWeights(nn.Module, ABC):
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
     weight_axes: ClassVar[WeightAxes] = {}
+
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {"compiled": ("forward", "add_features", "_edges")}
+
+    def compiled(self) -> LinearForm | None:
+        """Return the weights of which all scores are sums, for compiled code; None if the scores need `forward`.
+
+        With a form, a tagger may learn sequence by sequence, and a saved model may load without PyTorch. The weights
+        are parameters of the scorer. A subclass that redefines `forward` has none, unless it redefines this method.
+        """
+        return None
 
     def bind_labels(self, labels: LabelSet) -> None:
         """Take the label set, before `allocate`; most modules need only its size."""

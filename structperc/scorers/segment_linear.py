@@ -4,12 +4,13 @@ import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from structperc.compiled_forms import Compilable, SegmentFeaturesForm
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.label_sets import ALLOWED, is_incomplete, split_label_set
@@ -24,7 +25,7 @@ from structperc.features.resources import cluster_bits
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing, segment_ids
 from structperc.features.segment_keys import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
-from structperc.scorers.base import Scorer
+from structperc.scorers.base import LinearForm, Scorer, SegmentForm
 from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, Lattice, SegmentScores, real_tokens
@@ -42,7 +43,7 @@ LIMIT = 2**28  # features, phrases or bytes of names of a saved model
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class SegmentFeatures(TextModule):
+class SegmentFeatures(Compilable, TextModule):
     """Features of all segments of up to D tokens within a sentence, by templates of segments.
 
     A template joins parts by "|": an attribute of words at all tokens of the segment ("w[all]"), at its first or last
@@ -81,8 +82,10 @@ class SegmentFeatures(TextModule):
 
     keys: Tensor  # (F,) int64, bits of the keys of features, ascending as uint64; or int32, ascending buckets
     phrases: Tensor  # (P,) int64, bits of the keys of phrases
-    names: Tensor  # uint8, names of features, one in each line, compressed; empty in older models
+    names: Tensor  # uint8, names of features, one in each line, compressed
     named: Tensor  # (n,) int32, bucket of each name; without buckets none
+
+    form_methods: ClassVar[Mapping[str, tuple[str, ...]]] = {"compiled": ("encode_inputs", "to_state", "_index")}
 
     def __init__(
         self,
@@ -115,6 +118,11 @@ class SegmentFeatures(TextModule):
             name = min(used ^ set(gazetteers or {}))
             advice = "no template uses it; add one or remove it" if name in (gazetteers or {}) else "give its file"
             raise InputError(f"SegmentFeatures: gazetteers: {name}: {advice}")
+
+    def compiled(self) -> SegmentFeaturesForm | None:
+        """Return the options that determine the features; None with `candidates`, which need their own code."""
+        form = SegmentFeaturesForm(self.templates, self.max_length, self.hash_bits)
+        return form if self.candidates is None else None
 
     @property
     def n_features(self) -> int:
@@ -184,7 +192,6 @@ class SegmentFeatures(TextModule):
         Raises:
             InputError: an invalid state.
         """
-        state = {"names": 0, "hash": None, **state}  # older models have none
         check_fields(state, STATE, "SegmentFeatures")
         sizes = state["features"], state["phrases"], state["names"]
         if not all(0 <= size <= LIMIT for size in sizes):
@@ -203,7 +210,7 @@ class SegmentFeatures(TextModule):
         numbers = torch.int64 if self._hash is None else torch.int32
         self.register_buffer("keys", torch.zeros(sizes[0], dtype=numbers))
         self.register_buffer("phrases", torch.zeros(sizes[1], dtype=torch.int64))
-        self.register_buffer("names", torch.zeros(sizes[2], dtype=torch.uint8), persistent=sizes[2] > 0)
+        self.register_buffer("names", torch.zeros(sizes[2], dtype=torch.uint8))
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the features of the segments that begin at each token, a Ragged for each length.
@@ -344,6 +351,15 @@ class SegmentLinear(Scorer):
             raise InputError("SegmentLinear: scores of label pairs cannot depend on tokens; remove features.edge")
         self.labels.allocate(n_node, n_edge, n_labels)
         self.weight = nn.Parameter(torch.zeros(self.segments.n_features, len(self.table) - 1))
+
+    def compiled(self) -> LinearForm | None:
+        """Return the weights of labels, if their scorer has a form, and of segments."""
+        labels, weight = self.labels.compiled(), self.weight
+        if labels is None or labels.segments or labels.add_features or not isinstance(weight, nn.Parameter):
+            return None
+        own, first = self.segments, self.labels.n_inputs
+        segments = SegmentForm(own, own.max_length, self.table, first, own.compiled())
+        return labels._replace(segment=weight, segments=segments)
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the lattice of a batch with scores of segments (B, T, D, C)."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from structperc.errors import InputError
 from structperc.ragged import Ragged, spread
-from structperc.scorers.base import Scorer
+from structperc.scorers.base import LinearForm, Scorer
 from structperc.structures import Batch, FlatBatch, Lattice, WeightAxes, real_tokens
 
 AnyBatch = TypeVar("AnyBatch", Batch, FlatBatch)
@@ -157,9 +157,11 @@ class SparseLinear(Scorer):
         self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 
-    def add_features(self, batch: AnyBatch) -> AnyBatch:
-        """Return the batch with the node features that the scorer computes itself; by default there are none."""
-        return batch
+    def compiled(self) -> LinearForm | None:
+        """Return the weights; None for weights that other modules compute, such as those of a parametrization."""
+        weights = self.node, self.edge, self.transition
+        own = all(one is None or isinstance(one, nn.Parameter) for one in weights)
+        return LinearForm(*weights) if own else None
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch, with zeros in the padding.

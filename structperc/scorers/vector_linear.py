@@ -10,6 +10,7 @@ from structperc.data.corpus import Corpus
 from structperc.encoders import FrozenVectors
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
+from structperc.scorers.base import LinearForm
 from structperc.scorers.sparse_linear import AnyBatch, SparseLinear
 from structperc.structures import Batch, Lattice
 
@@ -68,6 +69,11 @@ class VectorLinear(SparseLinear):
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weight tables: (n_node + D, L), (n_edge, L*L), (L, L)."""
         super().allocate(n_node + self.vectors.size, n_edge, n_labels)
+
+    def compiled(self) -> LinearForm | None:
+        """Return the weights, and the components of the vectors as further features."""
+        form = super().compiled()
+        return form and form._replace(add_features=self.add_features, n_added=self.vectors.size)
 
     @torch.no_grad()
     def add_features(self, batch: AnyBatch) -> AnyBatch:

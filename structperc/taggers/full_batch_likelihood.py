@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from structperc.chain import Constraints
-from structperc.criteria import CRFLoss
 from structperc.kernels.array_types import TagSchemeMasks
 from structperc.online.learner import UnitArrays
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ragged import boundaries
-from structperc.scorers.sparse_linear import SparseLinear, sum_features
+from structperc.scorers import LinearForm
+from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, real_tokens
 from structperc.taggers.learning import FullBatchTraining
 
@@ -25,7 +25,7 @@ class ScoreGradients(NamedTuple):
 
 
 class FullBatchLikelihood(FullBatchTraining):
-    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU, with complete labels.
+    """Full-batch training by likelihood of a linear scorer without edge features, on a CPU, with complete labels.
 
     The results are those of `FullBatchTraining` up to rounding.
     """
@@ -37,7 +37,7 @@ class FullBatchLikelihood(FullBatchTraining):
         """Return the summed loss of a batch, a scalar, with a gradient of the prior only; keep the other gradients."""
         if batch.allowed is not None:  # incomplete labels
             return super().step(batch, batch_idx)
-        losses, self._gradients = likelihood(self.tagger.scorer, self.tagger.constraints, batch)
+        losses, self._gradients = likelihood(self.tagger.scorer.compiled(), self.tagger.constraints, batch)
         self._batch = batch
         self.sums.count(torch.tensor(len(losses)))
         return self.add(losses, batch, batch_idx)
@@ -47,39 +47,35 @@ class FullBatchLikelihood(FullBatchTraining):
         if loss.requires_grad:
             super().backward(loss, *args, **options)
         if self._batch is not None:
-            add_gradients(self.tagger.scorer, self._batch, self._gradients)
+            add_gradients(self.tagger.scorer.compiled(), self._batch, self._gradients)
         self._batch = None
 
 
 def supports_likelihood(tagger: Any) -> bool:
     """Return whether a tagger can learn by `FullBatchLikelihood`."""
-    plain = type(tagger.criterion) is CRFLoss and type(tagger.scorer) is SparseLinear and tagger.scorer.edge is None
-    if (
-        not plain
-        or tagger.criterion.entity_ratio
-        or tagger.criterion.confidences
-        or tagger.nonlocal_features
-        or tagger.teacher is not None
-    ):
+    form = tagger.scorer.compiled()
+    if form is None or form.edge is not None or form.segments or form.add_features:
+        return False
+    if tagger.criterion.compiled_loss() != "likelihood" or tagger.nonlocal_features or tagger.teacher is not None:
         return False
     kinds = {(p.device.type, p.dtype) for p in tagger.parameters()}
     return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
 
 
 @torch.no_grad()
-def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> tuple[Tensor, ScoreGradients]:
+def likelihood(form: LinearForm, constraints: Constraints, batch: Batch) -> tuple[Tensor, ScoreGradients]:
     """Return the negative log-likelihoods (B,) float64 of the gold labels of a batch, and their gradients by scores."""
     from structperc.kernels.likelihood import likelihood_gradients  # needs a compiler
 
     assert batch.gold is not None
-    (B, T), L = batch.sentences.shape, scorer.node.shape[1]
+    (B, T), L = batch.sentences.shape, form.node.shape[1]
     real = real_tokens(batch.lengths, T)
     places = real.flatten().nonzero().squeeze(1)
     tokens = (x.flatten()[places].numpy() for x in (batch.gold, batch.first, batch.last))
     units = UnitArrays(boundaries(batch.lengths).numpy(), *tokens)
     scheme = TagSchemeMasks(*(getattr(constraints, name).numpy() for name in TagSchemeMasks._fields))
-    unary = sum_features(scorer.node, batch.nodes)
-    edges = unary.new_zeros(L, L) if scorer.transition is None else scorer.transition
+    unary = sum_features(form.node, batch.nodes)
+    edges = unary.new_zeros(L, L) if form.transition is None else form.transition
     edges = edges.masked_fill(~constraints.transition, -torch.inf)[None]
     losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
     pairs = unary.new_empty(B, L, L)
@@ -91,18 +87,16 @@ def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> 
 
 
 @torch.no_grad()
-def add_gradients(scorer: SparseLinear, batch: Batch, gradients: ScoreGradients) -> None:
+def add_gradients(form: LinearForm, batch: Batch, gradients: ScoreGradients) -> None:
     """Add the gradients of the weights, given those of the scores of a batch, to those in `grad`, which are dense."""
     from structperc.kernels.likelihood import add_by_feature  # needs a compiler
 
     features = batch.nodes if batch.nodes.transposed is not None else batch.nodes.transpose()
     assert features.transposed is not None
-    assert scorer.node.grad is not None
+    assert form.node.grad is not None
     present, lists, offsets, weights = features.transposed
     values = np.empty(0, np.float32) if weights is None else weights.numpy()
     work = 4 * len(lists) // max(1, len(present))
-    run_in_threads(
-        add_by_feature, len(present), work, gradients.nodes, lists, offsets, values, present, scorer.node.grad
-    )
-    if scorer.transition is not None and scorer.transition.grad is not None:
-        scorer.transition.grad += gradients.pairs
+    run_in_threads(add_by_feature, len(present), work, gradients.nodes, lists, offsets, values, present, form.node.grad)
+    if form.transition is not None and form.transition.grad is not None:
+        form.transition.grad += gradients.pairs

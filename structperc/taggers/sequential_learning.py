@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import TypeGuard
 
 import numpy as np
 import pytorch_lightning as pl
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import Constraints
-from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss, UpdateRule
+from structperc.criteria import CandidateLoss, Criterion, Decision, UpdateRule
 from structperc.criteria.base import ComparisonUnit, best, losses
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
@@ -27,15 +26,15 @@ from structperc.online import (
 )
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
-from structperc.scorers import Scorer, SegmentLinear, SparseLinear, VectorLinear
+from structperc.scorers import LinearForm, LocalWeights
 from structperc.structures import Batch, FlatBatch, Scored
 
-COMPONENTS = 2**22  # of the vectors of tokens that are features at a time
+COMPONENTS = 2**22  # further features of tokens at a time
 FIRST_SYNCS = 4  # per process in the first epoch
 
 
 def sequence_learner(
-    scorer: Scorer,
+    scorer: LocalWeights,
     constraints: Constraints,
     criterion: Criterion,
     optimizer: Optimizer,
@@ -44,60 +43,51 @@ def sequence_learner(
 ) -> SequenceLearner | None:
     """Return the learner of one sequence at a time, or None for parts that learn mini-batches by gradients.
 
-    It requires a scorer of sparse features on a CPU, a sequential optimizer of all weights in one group, and a
-    criterion that compares gold with one candidate: by local scores, or with non-local weights among the candidates of
-    `compare`.
+    It requires a compiled form of the scorer on a CPU, a sequential optimizer of all weights in one group, and a
+    criterion with an update rule for local scores, or one that compares gold with one of the candidates of `compare`.
     """
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
     learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
-    if not _is_sparse(scorer) or learned != {*(p for p in scorer.parameters() if p.requires_grad), *nonlocal_weights}:
+    form, rule = scorer.compiled(), criterion.compiled_loss()
+    if form is None or learned != {*form.weights.values(), *nonlocal_weights}:
         return None
-    if isinstance(criterion, PairwiseLoss) and not nonlocal_weights:
-        return _local_learner(scorer, constraints, criterion.rule(), optimizer)
-    if isinstance(criterion, CandidateLoss):
+    if {(p.device.type, p.dtype) for p in form.weights.values()} not in [{("cpu", dtype)} for dtype in COMPILED]:
+        return None
+    if isinstance(rule, UpdateRule) and not nonlocal_weights:
+        return _local_learner(form, constraints, rule, optimizer)
+    if isinstance(criterion, CandidateLoss) and rule is not None:
         rule = criterion.local_rule()
-        local = rule and _local_learner(scorer, constraints, rule, optimizer)
+        local = rule and _local_learner(form, constraints, rule, optimizer)
         unit: ComparisonUnit = "sentence" if criterion.independent_sentences else "sequence"
-        move = partial(update_local_weights, scorer=scorer, optimizer=optimizer, unit=unit)
+        move = partial(update_local_weights, form=form, optimizer=optimizer, unit=unit)
         return CandidateLearner(compare, criterion, move, nonlocal_weights, optimizer, local)
     return None
 
 
-def _is_sparse(scorer: Scorer) -> TypeGuard[SparseLinear | SegmentLinear]:
-    """Return True for a scorer of sparse features of labels, and of segments, whose weights compiled code can move."""
-    if type(scorer) is SegmentLinear:
-        labels = scorer.labels
-        return type(labels) is SparseLinear and _is_sparse(labels) and labels.node.dtype == scorer.weight.dtype
-    if type(scorer) not in (SparseLinear, VectorLinear):
-        return False
-    assert isinstance(scorer, SparseLinear)
-    return scorer.node.device.type == "cpu" and scorer.node.dtype in COMPILED
-
-
 def _local_learner(
-    scorer: SparseLinear | SegmentLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+    form: LinearForm, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
 ) -> SequenceLearner:
-    learner = OnlineLearner(scorer, constraints, rule, optimizer)
-    return VectorLearner(learner, scorer) if isinstance(scorer, VectorLinear) else learner
+    learner = OnlineLearner(form, constraints, rule, optimizer)
+    return learner if form.add_features is None else FeatureAddingLearner(learner, form)
 
 
-class VectorLearner(SequenceLearner):
-    """Learner of a `VectorLinear`: adds the components of vectors as features, to parts that limit memory.
+class FeatureAddingLearner(SequenceLearner):
+    """Learner that adds further features, such as the components of vectors, to parts that limit memory.
 
     Args:
         learner: Learner of a batch with all features.
-        scorer: Scorer that adds the features.
+        form: Form of the scorer, which returns a batch with further features.
     """
 
-    def __init__(self, learner: SequenceLearner, scorer: VectorLinear) -> None:
-        self.learner, self.scorer = learner, scorer
+    def __init__(self, learner: SequenceLearner, form: LinearForm) -> None:
+        self.learner, self.form = learner, form
 
     def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch in their order."""
-        n = 1 + len(batch.gold) * self.scorer.vectors.size // COMPONENTS
+        n = 1 + len(batch.gold) * self.form.n_added // COMPONENTS
         parts = split_flat(batch, min(n, len(batch.lengths)))
-        return merge_results([self.learner.learn(self.scorer.add_features(part)) for part in parts])
+        return merge_results([self.learner.learn(self.form.with_features(part)) for part in parts])
 
 
 class CandidateLearner(SequenceLearner):

@@ -126,16 +126,16 @@ class Tagger(ChainModel, BaseTagger):
 
     def check_weights(self, corpus: Corpus) -> None:
         """Raise InputError for weights that the criterion does not support: within sequences, or too large ones."""
-        by_sentence = self.criterion.unit == "sentence" or self.criterion.independent_sentences
+        by_sentence, limit = self.criterion.independent_sentences, self.criterion.max_token_weight
         starts, unit = (corpus.sentences, "sentence") if by_sentence else (corpus.starts, self.unit)
-        if not self.criterion.token_weights and (token := first_change(corpus, starts)) is not None:
+        if not limit and (token := first_change(corpus, starts)) is not None:
             name = type(self.criterion).__name__
             raise InputError(
                 f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
                 f"{unit} one weight, or use TokenCrossEntropyLoss, MEMMLoss, RiskLoss or CRFLoss(confidences=True)"
             )
         weights = token_weights(corpus)
-        if weights is not None and (weights > (limit := self.criterion.max_weight)).any():
+        if weights is not None and limit and (weights > limit).any():
             place = corpus.where(int((weights > limit).argmax()))
             raise InputError(f"{place}: a confidence must be at most {limit:g}; correct it, or remove confidences")
 

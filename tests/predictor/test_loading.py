@@ -1,6 +1,5 @@
 """`structperc.load`: which models are light, what is imported for them, and what is said of folders that are none."""
 
-import inspect
 import json
 import logging
 import shutil
@@ -14,16 +13,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import structperc
-from structperc import criteria
 from structperc.chain import KBest
+from structperc.compiled_forms import CriterionForm
 from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MCELoss, MEMMLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
-from structperc.loading import CRITERIA, PROBABILISTIC
 from structperc.models import ChainModel, Model
 from structperc.nonlocal_features import MajorityPhrase
+from structperc.online import OnlineLearner
 from structperc.predictor import SparsePredictor
-from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
+from structperc.scorers import LinearForm, Scorer, SegmentFeatures, SegmentLinear, SparseLinear
+from structperc.scorers.sparse_linear import sum_features
+from structperc.structures import Lattice, real_tokens
 from structperc.taggers import Tagger
 from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
@@ -156,7 +157,7 @@ def test_commands_that_read_models_import_no_trainer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(unit="sentence"), CRFLoss()], ids=type
+    "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(unit="sentence"), CRFLoss(), MCELoss()], ids=type
 )
 def test_models_of_local_sums_are_light(criterion, tmp_path):
     make_tagger(Sentences(sentences(8)), criterion).save(tmp_path / "model")
@@ -167,29 +168,116 @@ def test_models_of_local_sums_are_light(criterion, tmp_path):
     "options",
     [
         {"criterion": MEMMLoss()},
-        {"criterion": MCELoss()},
         {"criterion": PerceptronLoss(), "nonlocal_features": [MajorityPhrase()]},
     ],
-    ids=["local likelihood", "MCELoss", "non-local"],
+    ids=["local likelihood", "non-local"],
 )
 def test_other_models_are_whole(options, tmp_path):
     make_tagger(Sentences(sentences(8)), options.pop("criterion"), **options).save(tmp_path / "model")
     assert type(structperc.load(tmp_path / "model")) is ChainModel
 
 
-@pytest.mark.parametrize("path", CRITERIA)
-def test_lattice_of_criteria(path):
-    """What is known of them without importing them is what their classes say."""
-    module, _, name = path.rpartition(".")
-    cls = getattr(import_module(module), name)
-    assert set(inspect.signature(cls).parameters) - {"args", "kwargs"} == set(CRITERIA[path])
-    assert cls.transform_lattice is criteria.Criterion.transform_lattice
-    assert cls.probabilistic is (path in PROBABILISTIC)
-    units = ("sequence", "sentence") if "unit" in CRITERIA[path] else (None,)
-    made = {unit: cls(1.0, unit) if unit else cls() for unit in units}
-    assert {unit: criterion.independent_sentences for unit, criterion in made.items()} == {
-        u: u == "sentence" for u in units
-    }
+# -- parts of users -------------------------------------------------------------------------------------------
+
+
+class Unpaired(Scorer):
+    """Scores of features of tokens alone, as sums of its weights."""
+
+    def allocate(self, n_node, n_edge, n_labels):
+        self.table = torch.nn.Parameter(torch.zeros(n_node, n_labels))
+
+    def compiled(self):
+        return LinearForm(self.table)
+
+    def forward(self, batch):
+        (B, T), L = batch.sentences.shape, self.table.shape[1]
+        real = real_tokens(batch.lengths, T).flatten()
+        unary = sum_features(self.table, batch.nodes, False, real).view(B, T, L)
+        return Lattice(unary, unary.new_zeros(1, 1, L, L), batch.lengths)
+
+
+class Doubled(SparseLinear):
+    """Scores that are no sums of the weights."""
+
+    def forward(self, batch):
+        lattice = super().forward(batch)
+        return lattice._replace(unary=2 * lattice.unary)
+
+
+class Stated(Doubled):
+    def compiled(self):
+        return LinearForm(self.node)
+
+
+class Again(Stated):
+    """Changes what `Stated` says of itself."""
+
+    def forward(self, batch):
+        return super().forward(batch)
+
+
+class Unchanged(CRFLoss):
+    def transform_lattice(self, lattice):
+        return lattice
+
+    def compiled(self):
+        return CriterionForm("Unchanged", True, False)
+
+
+class Shifted(KBest):
+    def scores(self, lattice):
+        return lattice._replace(unary=lattice.unary.roll(1, 2))
+
+
+def tagger_with(scorer, criterion, decoder=None):
+    """A tagger with random weights, for sentences of `tests.tiny`."""
+    data, features = Sentences(sentences(8)), FeatureExtractor(["w[0]", "w[-1]"], cutoff=1, progress=False)
+    features.fit(data.corpus("train"))
+    tagger = Tagger(features, scorer, criterion, KBest(2), decoder=decoder)
+    tagger.allocate(data.label_set())
+    torch.manual_seed(0)
+    for parameter in tagger.parameters():
+        torch.nn.init.normal_(parameter)
+    return tagger.eval()
+
+
+@pytest.mark.parametrize(("scorer", "criterion"), [(Unpaired, CRFLoss), (SparseLinear, Unchanged)])
+def test_parts_of_users_with_a_form_run_no_code(scorer, criterion, tmp_path):
+    tagger = tagger_with(scorer(), criterion())
+    tagger.save(tmp_path / "model")
+    light, text = structperc.load(tmp_path / "model"), [["Anna", "saw", "Rome"], ["Bo"]]
+    assert type(light) is SparsePredictor
+    corpus = light.read(text)
+    found, expected = light.predict(corpus, confident=True), tagger.predict(corpus, confident=True)
+    assert found.labels == expected.labels
+    torch.testing.assert_close(torch.tensor(found.tokens), torch.tensor(expected.tokens), rtol=1e-5, atol=1e-6)
+
+
+def test_scorers_of_users_with_a_form_learn_sequence_by_sequence():
+    tagger = tagger_with(Unpaired(), PerceptronLoss())
+    assert isinstance(tagger.sequence_learner(tagger.new_optimizer()), OnlineLearner)
+    other = tagger_with(Doubled(), PerceptronLoss())
+    assert other.sequence_learner(other.new_optimizer()) is None
+
+
+@pytest.mark.parametrize(
+    ("scorer", "decoder"), [(Doubled, None), (Again, None), (SparseLinear, Shifted)], ids=["scorer", "again", "decoder"]
+)
+def test_subclasses_that_change_results_have_no_form(scorer, decoder, tmp_path):
+    tagger = tagger_with(scorer(), CRFLoss(), decoder and decoder(1))
+    tagger.save(tmp_path / "model")
+    with pytest.raises(InputError, match="--trust"):
+        structperc.load(tmp_path / "model")
+    whole, text = structperc.load(tmp_path / "model", trusted=[__name__]), [["Anna", "saw", "Rome"], ["Bo"]]
+    assert type(whole) is ChainModel
+    assert whole.tag(text) == tagger.tag(text)
+
+
+def test_weights_that_other_modules_compute_have_no_form():
+    scorer = tagger_with(SparseLinear(), CRFLoss()).scorer
+    assert scorer.compiled() is not None
+    torch.nn.utils.parametrizations.weight_norm(scorer, "node")
+    assert scorer.compiled() is None
 
 
 # -- what cannot be loaded ------------------------------------------------------------------------------------
@@ -264,25 +352,32 @@ def test_damaged_models_with_segments_are_refused_as_ever(with_segments, damage,
     assert error_message(lambda: structperc.load(model)) == error_message(lambda: Model.load(model))
 
 
-def test_older_models_have_fewer_options(with_segments, tmp_path):
-    make_tagger(Sentences(sentences(8)), CRFLoss()).save(tmp_path / "likely")
-    shutil.copytree(with_segments, tmp_path / "segments")
-    removed = {
-        "likely": lambda c: c["criterion"]["init_args"].clear(),
-        "segments": lambda c: [
-            c["scorer"]["init_args"]["segments"]["init_args"].pop(name) for name in ("hash_bits", "candidates")
-        ],
-    }
-    for name, change in removed.items():
-        rewrite(tmp_path / name, change)
-        retensor(tmp_path / name, lambda tensors: None, add_checksums=True)
-        assert type(structperc.load(tmp_path / name)) is SparsePredictor
-
-
 def test_missing_folder(tmp_path):
     assert error_message(lambda: structperc.load(tmp_path / "nowhere")).startswith(f"{tmp_path / 'nowhere'}: ")
     (tmp_path / "empty").mkdir()
     assert "model.json" in error_message(lambda: structperc.load(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entry: entry["weights"].update(node="scorer.edge"),
+        lambda entry: entry["criterion"].update(probabilistic=True),
+        lambda entry: entry["biases"].update(none={"O": 5.0}),
+        lambda entry: entry.clear(),
+    ],
+    ids=["weights", "criterion", "biases", "empty"],
+)
+def test_changed_entry_of_the_predictor(model, change):
+    rewrite(model, lambda config: change(config["predictor"]))
+    for load in (structperc.load, Model.load):
+        assert "'predictor'" in error_message(lambda load=load: load(model))
+
+
+def test_invalid_entry_of_the_predictor(model):
+    rewrite(model, lambda config: config["predictor"]["biases"].update(none=[5.0]))
+    retensor(model, lambda tensors: None, add_checksums=True)
+    assert "predictor.biases" in error_message(lambda: structperc.load(model))
 
 
 def test_model_changed_by_hand(model, caplog):

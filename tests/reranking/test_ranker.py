@@ -144,7 +144,7 @@ def test_criteria_compare_candidates(made):
     criterion = made().criterion
     assert isinstance(criterion, Criterion)
     assert type(criterion) is (ExponentialLoss if isinstance(made(), Boosting) else PerceptronLoss)
-    assert not criterion.needs_lattice
+    assert criterion.min_candidates
 
 
 # -- examples ---------------------------------------------------------------------------------------------------

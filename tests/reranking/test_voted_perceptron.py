@@ -107,12 +107,6 @@ def test_updates_are_multiplied_by_weights():
     assert totals_of(loaded, new).tolist() == literal_votes(kept, new, 1.0)
 
 
-def test_state_of_an_older_version():
-    ranker, loaded = trained(drawn(1), 2), VotedPerceptron()
-    loaded.load_state_dict({name: value for name, value in ranker.state_dict().items() if name != "update_factors"})
-    assert torch.equal(totals_of(loaded, drawn(2)), totals_of(ranker, drawn(2)))
-
-
 @pytest.mark.parametrize(("seed", "unit"), [(0, 1.0), (1, 4.0)])
 def test_average_and_last(seed, unit):
     lists = drawn(seed)

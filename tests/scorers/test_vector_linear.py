@@ -19,7 +19,7 @@ from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear, VectorLinear
 from structperc.taggers import Tagger, sequential_learning
 from structperc.taggers.learning import GradientTraining
-from structperc.taggers.sequential_learning import VectorLearner
+from structperc.taggers.sequential_learning import FeatureAddingLearner
 
 
 def vectors(width: int | None = None) -> FrozenVectors:
@@ -55,7 +55,7 @@ def test_scores_are_those_of_features_and_vectors(tagger):
 
 
 def test_learning_one_sequence_at_a_time(tagger, monkeypatch):
-    assert isinstance(tagger.training_method.learner, VectorLearner)
+    assert isinstance(tagger.training_method.learner, FeatureAddingLearner)
     monkeypatch.setattr(sequential_learning, "COMPONENTS", 200)
     in_parts = trained(batch_size=100)
     monkeypatch.setattr("structperc.taggers.tagger.sequence_learner", lambda *parts: None)

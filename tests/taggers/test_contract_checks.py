@@ -10,7 +10,7 @@ from torch import nn
 from structperc.chain import KBest
 from structperc.cli.messages import report_error
 from structperc.constructors import parameters_of
-from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss
+from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.encoders import Encoder
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
@@ -38,7 +38,7 @@ def step(tagger):
 class Returns(Criterion):
     """Gives what `make` makes of gold's scores."""
 
-    needs_lattice, min_candidates = True, 0
+    min_candidates = 0
 
     def __init__(self, make):
         super().__init__()
@@ -191,10 +191,12 @@ def test_step_sizes_of_an_optimizer_are_finite():
         check_step_size_rule(Steps(weights, lambda loss, norm: float("nan")))
 
 
-def test_overridden_methods():
-    for base, name in ((PerceptronLoss, "decide"), (CandidateLoss, "losses_and_updates")):
-        with pytest.raises(TypeError, match=rf"Own\.{name}"):
-            type("Own", (base,), {name: lambda self, scored: None})
+def test_losses_with_other_methods_are_not_compiled():
+    for base, name in ((PerceptronLoss, "decide"), (LocalAndNonlocal, "losses_and_updates"), (CRFLoss, "weighted")):
+        own = type("Own", (base,), {name: lambda self, *given: None})
+        options = [1.0] if base is LocalAndNonlocal else []
+        assert own(*options).compiled_loss() is None
+        assert base(*options).compiled_loss() is not None
 
 
 # -- options --------------------------------------------------------------------------------------------------

@@ -53,10 +53,10 @@ def test_loss_and_gradients(unit, values, transitions):
     (batch,) = PrecomputedBatches(tagger.encode(corpus), [range(len(corpus))])
     losses = tagger.criterion(tagger.score_batch(batch))
     expected = torch.autograd.grad(losses.sum(), list(tagger.parameters()))
-    found, gradients = likelihood(tagger.scorer, tagger.constraints, batch)
+    found, gradients = likelihood(tagger.scorer.compiled(), tagger.constraints, batch)
     for p in tagger.parameters():
         p.grad = torch.ones_like(p)
-    add_gradients(tagger.scorer, batch, gradients)
+    add_gradients(tagger.scorer.compiled(), batch, gradients)
     torch.testing.assert_close(found, losses)
     for p, gradient in zip(tagger.parameters(), expected, strict=True):
         torch.testing.assert_close(p.grad - 1, gradient.to_dense())
