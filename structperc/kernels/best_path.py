@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.jit import subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
     WIDTH,
     bits_not_less,
@@ -42,7 +42,7 @@ class EdgeBlocks(NamedTuple):
     bounds: ndarray  # (2, W) the lowest and the highest score of each column, -inf in the padding
 
 
-@kernel
+@subkernel
 def suffix_scores(unary, edge, into, length, suffix, best):
     """Fill best with the best score of all after each label, and suffix with that plus the label's own score.
 
@@ -67,16 +67,16 @@ def suffix_scores(unary, edge, into, length, suffix, best):
             store(suffix, t * width + i, (load_masked(unary, t * L + i, L - i) - level) + following)
 
 
-@kernel
+@subkernel
 def edge_blocks(edge, other):
     """Copy an edge (1, L, L) to `EdgeBlocks` of the dtype of another array."""
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
-    columns = padded_array(blocks, rows * WIDTH, other).reshape(blocks, rows, WIDTH)
+    columns = padded_array(blocks, rows * WIDTH, other.dtype).reshape(blocks, rows, WIDTH)
     for i in range(L):
         for j in range(L):
             columns[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
-    bounds = padded_array(2, L if blocks * WIDTH >= PRUNED else 0, other)
+    bounds = padded_array(2, L if blocks * WIDTH >= PRUNED else 0, other.dtype)
     for j in range(0, bounds.shape[1], WIDTH):
         lowest = highest = cast_like(load_masked(edge, j, L - j), other)
         for i in range(1, L):
@@ -101,16 +101,16 @@ def max_level(rows, start, stop):
 @subkernel_no_alloc
 def any_invalid(scores, start, stop):
     """Return whether any score from index start to stop of an array is +inf or NaN."""
-    nothing, infinite = scores.dtype.type(0), scores.dtype.type(np.inf)
+    nothing, infinite, scores = scores.dtype.type(0), scores.dtype.type(np.inf), scores.reshape(-1)
     total = broadcast(nothing)
     for place in range(start, stop, WIDTH):  # +inf and NaN stay in the sum
         total += load_masked(scores, place, stop - place)
     if reduce_max(where_greater(infinite, total, nothing, infinite)) == 0.0:
         return False
-    for place in range(start, stop):  # finite scores may overflow
-        if reduce_max(where_greater(infinite, load_broadcast(scores, place), nothing, infinite)) > 0.0:
-            return True
-    return False
+    found = False
+    for place in range(start, stop):  # the sum of finite scores may overflow
+        found |= not scores[place] < infinite
+    return found
 
 
 @subkernel(forceinline=True)
@@ -184,30 +184,23 @@ def _best_by_bounds(into, after, s, best, r):
     return True
 
 
-@kernel
+@subkernel
 def trace_best_path(unary, edge, length, suffix, best, labels):
     """Fill labels (T,) with the best path, the lowest label among equals, and return its score."""
-    highest = suffix[0].max()
-    if highest == -np.inf:
+    (_, L), width, label = unary.shape, suffix.shape[1], 0
+    for j in range(1, L):
+        label = j if suffix[0, j] > suffix[0, label] else label
+    if suffix[0, label] == -np.inf:
         return -np.inf
-    label = labels[0] = suffix[0].argmax()
-    own, steps = np.float64(unary[0, label]), 0.0
+    own, steps, labels[0] = np.float64(unary[0, label]), 0.0, label
     for t in range(1, length):
-        at = 0 if len(edge) == 1 else t
-        before, label = label, _first(edge, at, label, suffix, t, best[t - 1, label])
+        at, before, highest, label = 0 if len(edge) == 1 else t, label, best[t - 1, label], 0
+        for j in range(width - WIDTH, -1, -WIDTH):
+            step = cast_like(load_masked(edge, (at * L + before) * L + j, L - j), suffix)
+            element = find_first_equal(step + load(suffix, t * width + j), highest)
+            label = j + element if element < WIDTH else label
+        label = min(label, L - 1)  # with NaN scores, an element of the padding may be found
         own += unary[t, label]
         steps += edge[at, before, label]
         labels[t] = label
     return own + steps
-
-
-@kernel(forceinline=True)
-def _first(edge, at, before, suffix, t, highest):
-    """Return the lowest label j of token t with edge[at, before, j] + suffix[t, j] == highest."""
-    first, L, width = 0, edge.shape[1], suffix.shape[1]
-    row = (at * L + before) * L
-    for j in range(width - WIDTH, -1, -WIDTH):
-        step = cast_like(load_masked(edge, row + j, L - j), suffix)
-        element = find_first_equal(step + load(suffix, t * width + j), highest)
-        first = j + element if element < WIDTH else first
-    return min(first, L - 1)  # with NaN scores, an element of the padding may be found

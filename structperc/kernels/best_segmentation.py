@@ -36,20 +36,10 @@ class Best(NamedTuple):
 
 
 @subkernel
-def best_tables(T, pair):
-    """Return tables for sequences of up to T tokens."""
-    C = len(pair)
-    rows = padded_array(3 * T + 1 + C, C, np.empty(0), -np.inf, WIDTH)
-    tables = Best(rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T + 1], rows[3 * T + 1 :])
-    _fill_pairs(pair, tables.back)
-    return tables
-
-
-@subkernel_no_alloc
-def _fill_pairs(pair, back):
-    for i in range(len(pair)):
-        for j in range(len(pair)):
-            back[j, i] = pair[i, j]
+def best_tables(T, C):
+    """Return tables for sequences of up to T tokens; scores of pairs are not filled."""
+    rows = padded_array(3 * T + 1 + C, C, np.empty(0).dtype, -np.inf, WIDTH)
+    return Best(rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T + 1], rows[3 * T + 1 :])
 
 
 @subkernel_no_alloc
@@ -75,35 +65,35 @@ def search_backwards(length, given, tables):
 
 
 @subkernel_no_alloc
-def segment_end(labels, t, segments):
-    """Return the end of the segment of labels (T,) that begins at t; `segments` are `SegmentArrays`."""
-    stop = t + 1
-    while stop < len(labels) and not segments.begins[labels[stop]]:
-        stop += 1
-    return stop
+def best_size(t, c, length, given, tables):
+    """Return the best score of all from t on that begins with a segment of type c, and its first number of tokens."""
+    own, _, after, _ = tables
+    run, best, size = 0.0, -np.inf, 1
+    for d in range(min(given.shape[1], length - t)):
+        run += own[t + d, c]
+        score = (run + given[t if len(given) > 1 else 0, d, c]) + after[t + d + 1, c]
+        if score > best:
+            best, size = score, d + 1
+    return best, size
 
 
 @subkernel_no_alloc
-def trace_best_segmentation(length, given, tables, labels):
-    """Fill labels with the first best segmentation, and return whether there is one; scores are those of the search."""
-    own, top, after, back = tables
-    C, t, before = len(back), 0, -1
+def trace_best_segmentation(t, before, length, given, tables, labels):
+    """Fill labels from t on with the first best segmentation after a type, -1 for none; return whether there is one.
+
+    Scores are those of the search. A label c begins a segment of type c, C + c continues it.
+    """
+    _, top, _, back = tables
+    C = len(back)
     while t < length:
-        best, kind, size = -np.inf, -1, 0
+        best, kind = -np.inf, -1
         for c in range(C):
             score = top[t, c] if before < 0 else back[c, before] + top[t, c]
             if score > best:
                 best, kind = score, c
         if kind < 0:
             return False
-        run, best = 0.0, -np.inf
-        for d in range(min(given.shape[1], length - t)):
-            run += own[t + d, kind]
-            score = (run + given[t if len(given) > 1 else 0, d, kind]) + after[t + d + 1, kind]
-            if score > best:
-                best, size = score, d + 1
-        labels[t] = kind
-        for d in range(1, size):
-            labels[t + d] = C + kind
+        _, size = best_size(t, kind, length, given, tables)
+        labels[t], labels[t + 1 : t + size] = kind, C + kind
         t, before = t + size, kind
     return True

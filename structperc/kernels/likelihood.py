@@ -3,7 +3,7 @@
 import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.kernels.scores import in_two_sums, weighted
+from structperc.kernels.scores import in_two_sums, sum_rows
 from structperc.kernels.slices import longest_sequence
 from structperc.kernels.sum_product import edge_factors, forward_backward, workspace
 
@@ -68,5 +68,5 @@ def add_by_feature(start, stop, gradients, lists, offsets, values, present, tabl
         if not len(values):
             in_two_sums(gradients, lists, offsets[r], offsets[r + 1], table, present[r], True)
             continue
-        weighted(gradients, lists, values, offsets[r], offsets[r + 1], total, 0)
+        sum_rows(gradients, lists, values, offsets[r], offsets[r + 1], True, total, 0)
         table[present[r]] += total[0]

@@ -67,10 +67,10 @@ def sum_tables(T, D, pair):
     """Return tables for sequences of up to T tokens and segments of up to D."""
     C, R, tokens = len(pair), D + 1, np.empty((2, T))
     level = np.float64(pair.max()) if pair.max() > -np.inf else 0.0
-    scores = padded_array(2 * C, C, tokens, -np.inf, WIDTH)
-    rows = padded_array(3 * T + 1, C, tokens, 0.0, WIDTH)
+    scores = padded_array(2 * C, C, tokens.dtype, -np.inf, WIDTH)
+    rows = padded_array(3 * T + 1, C, tokens.dtype, 0.0, WIDTH)
     own, top, after = rows[:T], rows[T : 2 * T], rows[2 * T :]
-    rows = padded_array(2 * R + 2 * D + 3 * C + 2, C, tokens, 0.0, WIDTH)
+    rows = padded_array(2 * R + 2 * D + 3 * C + 2, C, tokens.dtype, 0.0, WIDTH)
     ended, covered, rows = rows[:R], rows[R : 2 * R], rows[2 * R :]
     sizes, numbers, rows = rows[:D], rows[D : 2 * D], rows[2 * D :]
     steps, steps_back, pairs, rows = rows[:C], rows[C : 2 * C], rows[2 * C : 3 * C], rows[3 * C :]

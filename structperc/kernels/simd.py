@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import float64, int64, types
 from numba.extending import models, overload, register_model
 
-from structperc.kernels.jit import kernel
+from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.numba_internals import intrinsic, pointer_to
 
 WIDTH = 16
@@ -39,15 +39,16 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, operand, ir.VectorType(manager.lookup(operand.dtype).get_value_type(), operand.width))
 
 
-@kernel
-def padded_array(T, L, other, number=-np.inf, width=WIDTH):
-    """Return an array (T, L) of the dtype of another one, L rounded up to whole vectors, filled with a number.
+@subkernel
+def padded_array(T, L, dtype, number=-np.inf, width=WIDTH):
+    """Return an array (T, L), L rounded up to whole vectors, filled with a number.
 
     It is aligned to a cache line: vectors across two lines take twice as long to load.
     """
     row = -(-L // width) * width
-    memory = np.full(T * row + CACHE_LINE // other.itemsize, number, other.dtype)
-    start = -memory.ctypes.data % CACHE_LINE // other.itemsize
+    memory = np.empty(T * row + CACHE_LINE, dtype)
+    memory[:] = number
+    start = -memory.ctypes.data % CACHE_LINE // memory.itemsize
     return memory[start : start + T * row].reshape(T, row)
 
 

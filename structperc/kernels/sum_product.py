@@ -58,12 +58,12 @@ def workspace(T, M, L):
     """Return a workspace; rows beyond those of T, M and L are read as zeros."""
     scales = np.empty(T)
     return Workspace(
-        padded_array(T, L, scales, 0.0),
-        padded_array(T + 1, L, scales, 0.0),
-        padded_array(1, L, scales, 0.0),
+        padded_array(T, L, scales.dtype, 0.0),
+        padded_array(T + 1, L, scales.dtype, 0.0),
+        padded_array(1, L, scales.dtype, 0.0),
         scales,
-        padded_array(M * L + 1, L, scales, 0.0),
-        padded_array(L + 1 if M == 1 else 0, L, scales, 0.0),
+        padded_array(M * L + 1, L, scales.dtype, 0.0),
+        padded_array(L + 1 if M == 1 else 0, L, scales.dtype, 0.0),
     )
 
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,14 @@ from structperc.scorers.segment_linear import candidate_mask
 from structperc.structures import FlatBatch
 
 NO_WEIGHTS = np.empty(0)
+NO_SEGMENTS = SegmentArrays(
+    np.empty(0, np.int32),
+    np.empty((0, 1), np.int64),
+    np.empty((0, 0), bool),
+    np.empty((1, 4), np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, bool),
+)
 
 
 class UnitArrays(NamedTuple):
@@ -47,6 +54,15 @@ class RuleOptions(NamedTuple):
     exclude_gold: bool
     threshold: float
     least_cost: float  # of a wrong label
+
+
+class FlatWeights(NamedTuple):
+    """Weights that change, with sums of their averages and marks of moved ones; each a tuple as in `WeightTables`."""
+
+    sizes: tuple[int, ...]  # numbers of weights of nodes, edges and transitions, and number of labels
+    weights: tuple[ndarray, ...]  # (N,)
+    sums: tuple[ndarray, ...]  # (N,) float64, or (0,)
+    moved: tuple[ndarray, ...]  # (N,) uint8, or (0,)
 
 
 class BatchResult(NamedTuple):
@@ -119,16 +135,18 @@ class OnlineLearner(SequenceLearner):
         Returns:
             Losses, and numbers of updates and of wrong tokens.
         """
+        from structperc.online.compiled import learning_pass  # imports numba
+
         group, rule = self.optimizer.param_groups[0], self.rule
         step_size, units = self.optimizer.step_size_rule(group), _units(batch, rule.unit)
-        losses, (compiled, features) = np.zeros(len(units.bounds) - 1), _compiled(batch, self.form)
-        weights, sums, moved = _weight_tables(self.form, self.optimizer)
-        updates, wrong = compiled.learning_pass(rule.should_update, step_size.size)(
+        losses, (kernels, segments) = np.zeros(len(units.bounds) - 1), _kernels(batch, self.form)
+        weights, changed = _weight_tables(self.form, self.optimizer)
+        updates, wrong = learning_pass(rule.should_update, step_size.size, kernels, rule.exclude_gold)(
             units,
-            features,
+            _features(batch),
+            segments,
             weights,
-            sums,
-            moved,
+            changed,
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
             RuleOptions(rule.exclude_gold, float(rule.threshold), rule.costs.least if rule.costs else 0.0),
             _cost_rows(batch, rule.costs, weights.node.shape[1]),
@@ -172,11 +190,11 @@ def update_local_weights(
     group = optimizer.param_groups[0]
     step_size = optimizer.step_size_rule(group)
     batch = form.with_features(batch)
-    compiled, features = _compiled(batch, form)
-    return local_update(step_size.size, compiled.collect_changes)(
+    return local_update(step_size.size)(
         _units(batch, "sequence"),
-        features,
-        *_weight_tables(form, optimizer),
+        _features(batch),
+        _kernels(batch, form)[1],
+        _weight_tables(form, optimizer)[1],
         rival.numpy(),
         _sequence_starts(batch, unit),
         loss,
@@ -186,17 +204,18 @@ def update_local_weights(
     )
 
 
-def _compiled(batch: FlatBatch, form: LinearForm) -> tuple[ModuleType, Any]:
-    """Return the module of compiled functions for a scorer, and the features of a batch that they take."""
-    from structperc.online import compiled, compiled_segments  # import numba
+def _kernels(batch: FlatBatch, form: LinearForm) -> tuple[Any, SegmentArrays]:
+    """Return the kernels for the scores of a form, and the features of segments of a batch."""
+    from structperc.online.compiled import CHAIN  # imports numba
+    from structperc.online.compiled_segments import SEGMENTS
 
-    if form.segments is not None:
-        return compiled_segments, (_features(batch), _segments(batch, form.segments, form.node.shape[1]))
-    return compiled, _features(batch)
+    if form.segments is None:
+        return CHAIN, NO_SEGMENTS
+    return SEGMENTS, _segments(batch, form.segments, form.node.shape[1])
 
 
-def _weight_tables(form: LinearForm, optimizer: AveragedOptimizer) -> tuple[WeightTables, WeightTables, WeightTables]:
-    """Return tables of weights, sums of their averages and marks of moved weights; views, empty if not stored."""
+def _weight_tables(form: LinearForm, optimizer: AveragedOptimizer) -> tuple[WeightTables, FlatWeights]:
+    """Return the weights as tables, and all that learning changes; views, empty if not stored."""
     kept, L = optimizer.param_groups[0]["average"], form.node.shape[1]
     parameters = [form.weights.get(name) for name in WeightTables._fields]
 
@@ -207,11 +226,12 @@ def _weight_tables(form: LinearForm, optimizer: AveragedOptimizer) -> tuple[Weig
             *((none if x is None else x).detach().numpy() for x, none in zip(found, empty, strict=True))
         )
 
-    return (
-        tables(lambda p: p, form.node.dtype),
-        tables(lambda p: optimizer.sums(p) if kept else None, torch.float64),
-        tables(optimizer.moved_weights.get, torch.uint8),
+    weights = tables(lambda p: p, form.node.dtype)
+    sums = tables(lambda p: optimizer.sums(p) if kept else None, torch.float64)
+    stored = (
+        tuple(x.reshape(-1) for x in part) for part in (weights, sums, tables(optimizer.moved_weights.get, torch.uint8))
     )
+    return weights, FlatWeights((*(x.size for x in weights[:3]), L), *stored)
 
 
 def _cost_rows(batch: FlatBatch, costs: Costs | None, L: int) -> CostRows:

@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel
-from structperc.kernels.scores import score_in_order
+from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
 from structperc.kernels.sum_product import forward_backward_with_sums, log_sum
@@ -34,7 +34,7 @@ def best_labels(sequences, features, weights, scheme, independent, possible, sta
     bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, independent, states)
     (T, L), each = unary.shape, len(edges)
-    suffix, best = padded_array(T, L, unary), padded_array(T, L, unary)
+    suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -131,7 +131,7 @@ def _score(start, length, sequences, features, weights, scheme, independent, pos
 @subkernel
 def _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
     """Write the scores of the labels of the tokens from start on to unary and edges."""
-    score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
+    score(start, start + length, sequences, features, weights, scheme, True, unary, edges)
     for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
             edges[t] = 0

@@ -6,9 +6,16 @@ import numpy as np
 
 from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
 from structperc.kernels.best_path import any_invalid
-from structperc.kernels.best_segmentation import best_tables, search_backwards, segment_end, trace_best_segmentation
+from structperc.kernels.best_segmentation import best_tables, search_backwards, trace_best_segmentation
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
-from structperc.kernels.scores import in_order, score_in_order
+from structperc.kernels.labelled_segments import (
+    score_pairs,
+    score_whole_segments,
+    segment_end,
+    segment_kind,
+    write_labels,
+)
+from structperc.kernels.scores import score, sum_rows
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.kernels.slices import longest_sequence
 from structperc.predictor.search import SequenceBounds
@@ -28,10 +35,7 @@ class SegmentInputs(NamedTuple):
 
 
 class _Buffers(NamedTuple):
-    """Scores of one sequence of up to T tokens.
-
-    The K = 2 C + 1 kinds of segments are those of one token by type, O, and longer ones by type.
-    """
+    """Scores of one sequence of up to T tokens, and of its segments of K kinds, see `kernels.labelled_segments`."""
 
     unary: Any  # (T, L)
     edges: Any  # (1, L, L)
@@ -51,8 +55,9 @@ def best_labels_with_segments(inputs, bias, labels):
     T = longest_sequence(bounds)
     buffers, found = _buffers(T, inputs), np.empty(T, np.int64)
     (_, D, K), whole = buffers.whole.shape, buffers.whole
-    tables = best_tables(T, _pairs(inputs, buffers))
+    tables = best_tables(T, K)
     tables.own[:] = 0.0  # scores of tokens are part of those of segments
+    score_pairs(buffers.edges[0], table, tables.back.T)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -62,8 +67,8 @@ def best_labels_with_segments(inputs, bias, labels):
             if any_invalid(whole, t * D * K, (t * D + min(D, length - t)) * K):
                 return start + t
         search_backwards(length, whole, tables)
-        if trace_best_segmentation(length, whole, tables, found):
-            _write_labels(found, table, K, labels[start : start + length])
+        if trace_best_segmentation(0, -1, length, whole, tables, found):
+            write_labels(found, table, K, labels[start : start + length])
     return -1
 
 
@@ -80,7 +85,10 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
     bounds, dtype = inputs.sequences.bounds, inputs.weights.node.dtype
     T, L, none = longest_sequence(bounds), inputs.weights.node.shape[1], np.zeros(inputs.weights.node.shape[1], dtype)
     buffers = _buffers(T, inputs)
-    (_, D, K), pair = buffers.whole.shape, _pairs(inputs, buffers) / temperature
+    _, D, K = buffers.whole.shape
+    pair = np.empty((K, K), dtype)
+    score_pairs(buffers.edges[0], inputs.segments.table, pair)
+    pair /= temperature
     sums, shares, log_sums, nodes = sum_tables(T, D, pair), np.empty((T, D, K)), np.empty((T + 1, K)), np.empty((T, L))
     results, no_tokens = SegmentSums(shares, np.empty((T, K)), np.empty((K, K)), log_sums), np.empty((0, K))
     for s in range(len(bounds) - 1):
@@ -100,7 +108,7 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
         for t in range(length if threshold < 1 else 0):
             for d in range(min(D, length - t)):
                 for c in range(K // 2):
-                    p = shares[t, d, _kind(c, d + 1, K // 2)]
+                    p = shares[t, d, segment_kind(c, d + 1, K // 2)]
                     if p > threshold:
                         found.append((start + t, start + t + d + 1, c, min(p, 1.0)))
     return found
@@ -108,92 +116,33 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
 
 @subkernel
 def _buffers(T, inputs):
-    """Allocate the scores; what is no segment, such as longer ones among those of one token, stays -inf."""
+    """Allocate the scores, and fill those of edges, which all sequences share; what is no segment stays -inf."""
     L, D, C = inputs.weights.node.shape[1], len(inputs.segments.ends), len(inputs.segments.table) - 1
     dtype = inputs.weights.node.dtype
-    edges, rows = np.empty((1, L, L), dtype), np.empty((T * D, C), dtype)
-    return _Buffers(np.empty((T, L), dtype), edges, rows, np.full((T, D, 2 * C + 1), -np.inf, dtype))
-
-
-@subkernel
-def _pairs(inputs, buffers):
-    """Return the scores (K, K) of pairs of neighbouring segments, which all sequences share."""
-    C, labels, edges = len(inputs.segments.table) - 1, inputs.segments.table, buffers.edges
-    score_in_order(
-        0, 0, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, buffers.unary, edges
-    )  # of no token
-    pair = np.empty((2 * C + 1, 2 * C + 1), edges.dtype)
-    for i in range(len(pair)):
-        last = labels[i, 0] if i <= C else labels[i - C - 1, 3]
-        for j in range(len(pair)):
-            pair[i, j] = edges[0, last, labels[j, 0] if j <= C else labels[j - C - 1, 1]]
-    return pair
-
-
-@subkernel_no_alloc
-def _kind(c, size, C):
-    """Return the kind of a segment of type c, C for O."""
-    return c if c == C or size == 1 else C + 1 + c
+    unary, edges, rows = np.empty((T, L), dtype), np.empty((1, L, L), dtype), np.empty((T * D, C), dtype)
+    score(0, 0, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)  # no tokens
+    return _Buffers(unary, edges, rows, np.full((T, D, 2 * C + 1), -np.inf, dtype))
 
 
 @subkernel_no_alloc
 def _score(start, length, inputs, bias, buffers):
     """Fill buffers with the scores of the tokens from start on."""
-    unary, edges, rows, segments, possible = (
-        buffers.unary,
-        buffers.edges,
-        buffers.rows,
-        inputs.segments,
-        inputs.possible,
-    )
-    D, C = len(segments.ends), rows.shape[1]
-    score_in_order(
-        start, start + length, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, unary, edges
-    )
+    unary, edges, rows, segments = buffers.unary, buffers.edges, buffers.rows, inputs.segments
+    D, C, none = len(segments.ends), rows.shape[1], inputs.features.node_weights[:0]
+    score(start, start + length, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
     for t in range(length):
         for j in range(unary.shape[1]):
-            if len(possible) and not possible[start + t, j]:
+            if len(inputs.possible) and not inputs.possible[start + t, j]:
                 unary[t, j] = -np.inf
             unary[t, j] += bias[j]
         for d in range(min(D, length - t)):
             row = t * D + d
             first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
-            in_order(inputs.table, segments.ids, first, last, rows, row)
+            sum_rows(inputs.table, segments.ids, none, first, last, True, rows, row)
             for c in range(C):
                 if len(inputs.left) and not inputs.left[start + t, d, c]:
                     rows[row, c] = -np.inf
-    _add_labels(length, segments.table, buffers)
-
-
-@subkernel_no_alloc
-def _add_labels(length, labels, buffers):
-    """Fill `whole`, with the bits of `chain.segment_scores.semi_markov_scores`, so that ties stay ties."""
-    unary, edges, rows, whole = buffers.unary, buffers.edges, buffers.rows, buffers.whole
-    D, C = whole.shape[1], rows.shape[1]
-    for t in range(length):
-        whole[t, 0, C] = unary[t, labels[C, 0]]
-        for c in range(C):
-            before, middle, last = labels[c, 1], labels[c, 2], labels[c, 3]
-            whole[t, 0, c] = unary[t, labels[c, 0]] + rows[t * D, c]
-            run = unary[t, before]
-            for d in range(1, min(D, length - t)):
-                whole[t, d, C + 1 + c] = run + edges[0, before, last] + unary[t + d, last] + rows[t * D + d, c]
-                run = run + edges[0, before, middle] + unary[t + d, middle]
-                before = middle
-
-
-@subkernel_no_alloc
-def _write_labels(found, labels, K, best):
-    """Write the labels of a segmentation, in which c begins a segment and K + c continues it, to best (T,)."""
-    C = len(labels) - 1
-    for t in range(len(best)):
-        kind = found[t] % K
-        if kind <= C:
-            best[t] = labels[kind, 0]
-        elif found[t] < K:
-            best[t] = labels[kind - C - 1, 1]
-        else:
-            best[t] = labels[kind - C - 1, 3 if t + 1 == len(best) or found[t + 1] < K else 2]
+    score_whole_segments(length, unary, edges[0], rows, segments.table, buffers.whole)
 
 
 @subkernel_no_alloc
@@ -219,7 +168,7 @@ def _confidences(labels, segments, shares, found):
     D, C, t = shares.shape[1], len(segments.table) - 1, 0
     while t < len(labels):
         stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
-        share = shares[t, stop - t - 1, _kind(c, stop - t, C)] if stop - t <= D else 0.0
+        share = shares[t, stop - t - 1, segment_kind(c, stop - t, C)] if stop - t <= D else 0.0
         found[t:stop] = min(share, 1.0) if c < C else np.nan
         t = stop
 
@@ -231,7 +180,7 @@ def _log_probabilities(labels, segments, whole, pair, total, after, found):
     found[: len(labels)] = 0.0
     while t < len(labels):
         stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
-        kind = _kind(c, stop - t, C)
+        kind = segment_kind(c, stop - t, C)
         step = pair[before, kind] - after[t, before] if before >= 0 else -total
         own = whole[t, stop - t - 1, kind] + after[stop, kind] if stop - t <= D else -np.inf
         found[t] = own + step if own > -np.inf else -np.inf

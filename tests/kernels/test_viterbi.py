@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from structperc.kernels.best_path import edge_blocks, suffix_scores
 from structperc.kernels.simd import padded_array
+
+
+@njit  # not cached: a cache would not see changes of what it calls
+def best_after(unary, edge):
+    T, L = unary.shape
+    suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
+    suffix_scores(unary, edge, edge_blocks(edge, unary), T, suffix, best)
+    return best
 
 
 @pytest.mark.parametrize(
@@ -16,8 +25,7 @@ def test_bounds_keep_every_best_label(L: int, spread: float, forbidden: float) -
     unary = (random.standard_normal((9, L)) * 3).round(1).astype(np.float32)
     edge = (random.uniform(-1, 1, (1, L, L)) * spread).astype(np.float32)
     edge[random.random(edge.shape) < forbidden] = -np.inf
-    suffix, best = padded_array(9, L, unary), padded_array(9, L, unary)
-    suffix_scores(unary, edge, edge_blocks(edge, unary), 9, suffix, best)
+    best = best_after(unary, edge)
     own, after = unary - unary.max(1, keepdims=True), np.zeros(L, np.float32)
     for t in range(8, -1, -1):
         np.testing.assert_array_equal(best[t, :L], after)

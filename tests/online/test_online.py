@@ -15,11 +15,12 @@ from structperc.data import Corpus, Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.kernels.array_types import SegmentArrays
-from structperc.kernels.simd import padded_array
+from structperc.kernels.array_types import SegmentArrays, WeightTables
+from structperc.kernels.labelled_segments import score_pairs
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner, compiled_segments
-from structperc.online.compiled import find_rival
+from structperc.online.compiled import best_path, best_wrong_path, chain_memory
+from structperc.online.learner import NO_SEGMENTS
 from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
@@ -316,10 +317,25 @@ def test_count_of_wrong_tokens(criterion):
 
 
 @njit  # not cached: a cache would not see changes of what it calls
-def wrong_rival(unary, edge, scores, gold, segments, labels):
-    suffixes = compiled_segments._suffixes(len(gold), segments.table)
-    compiled_segments._search(unary, edge, scores, len(gold), segments.table, suffixes)
-    return compiled_segments._best_wrong_path(unary, edge, scores, gold, segments, suffixes, labels)
+def wrong_rival(unary, edge, scores, gold, segments, labels, weights):
+    memory = compiled_segments._memory(len(gold), segments, weights)
+    memory.edges[0], memory.rows[:] = edge, scores.reshape(-1, scores.shape[2])
+    score_pairs(edge, segments.table, memory.tables.back.T)
+    return compiled_segments._best_wrong_path(unary, gold, segments, memory, labels)
+
+
+@njit
+def chain_rival(unary, edges, gold, exclude_gold, segments, labels, weights):
+    memory = chain_memory(len(gold), segments, weights)
+    memory.edges[:] = edges
+    if exclude_gold:
+        return best_wrong_path(unary, gold, segments, memory, labels)
+    return best_path(unary, gold, segments, memory, labels)
+
+
+def weight_tables(L, edges=0):
+    """Weights of one feature, with features of edges if their number is above 0."""
+    return WeightTables(*(np.zeros(shape, np.float32) for shape in ((1, L), (edges, L * L), (0, L), (0, 1))))
 
 
 def test_wrong_rivals_of_segments_by_enumeration():
@@ -340,7 +356,7 @@ def test_wrong_rivals_of_segments_by_enumeration():
         lattice = Lattice(*tensors, segments=SegmentScores(torch.from_numpy(scores[None]), table))
         totals = path_score(lattice, torch.tensor(paths)[None])[0]
         totals[gold] = -torch.inf
-        assert wrong_rival(unary, edge, scores, np.array(paths[gold]), segments, labels)
+        assert wrong_rival(unary, edge, scores, np.array(paths[gold]), segments, labels, weight_tables(3))
         assert tuple(labels) == paths[int(totals.argmax())]
 
 
@@ -361,8 +377,8 @@ def test_rivals_by_enumeration():
                 if total > score and not (other and path == tuple(gold)):
                     best, score = path, total
             labels = np.full(length, -1)
-            room = padded_array(length, L, unary), padded_array(length, L, unary), np.empty(length, np.float32)
-            assert find_rival(unary, edges, length, gold, other, room, labels) == (best is not None)
+            weights = weight_tables(int(L), trial % 2)
+            assert chain_rival(unary, edges, gold, other, NO_SEGMENTS, labels, weights) == (best is not None)
             if best is not None:
                 assert tuple(labels) == best
                 found += 1

@@ -53,36 +53,14 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
 
 
 @subkernel_no_alloc
-def length_out_of_range(length, T):
-    """Return whether `check_lengths` rejects a length."""
-    return length < 0 or length > T
-
-
-@subkernel_no_alloc
-def has_invalid_shared_edges(unary, edge):
-    """Return whether +inf or NaN is among edges that all sequences share, whether they are read or not."""
-    T = unary.shape[1]
-    return len(edge) == 1 and T > 1 and any_invalid(edge, *_edges_of(edge, 0, T))
-
-
-@subkernel_no_alloc
 def has_invalid_scores(b, unary, edge, lengths, shared):
-    """Return whether +inf or NaN is among the scores of sequence b; `shared` is that of `has_invalid_shared_edges`.
+    """Return whether the length of sequence b is outside 0..T, or +inf or NaN is among the scores of its tokens.
 
-    Its length is within 0..T.
+    `shared` is True if there may be such a score among edges that all sequences share.
     """
-    (_, T, L), length = unary.shape, lengths[b]
-    if any_invalid(unary, b * T * L, (b * T + length) * L):
+    (_, T, L), (B, each, _, _), length = unary.shape, edge.shape, lengths[b]
+    if not 0 <= length <= T or any_invalid(unary, b * T * L, (b * T + length) * L):
         return True
-    if length < 2 or not (shared or len(edge) > 1):
-        return False
-    start, stop = _edges_of(edge, min(b, len(edge) - 1), length)
-    return any_invalid(edge, start, stop)
-
-
-@subkernel_no_alloc
-def _edges_of(edge, b, length):
-    """Return the range of indices of edge[b] that lead from token to token of a sequence."""
-    _, each, L, _ = edge.shape
-    last = 1 if each == 1 else length
-    return (b * each + (each > 1)) * L * L, (b * each + last) * L * L
+    first = (b if B > 1 else 0) * each
+    start, stop = (first, first + 1) if each == 1 else (first + 1, first + length)  # edges into tokens
+    return length > 1 and (shared or B > 1) and any_invalid(edge, start * L * L, stop * L * L)

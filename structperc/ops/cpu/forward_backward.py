@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.best_path import any_invalid
 from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.simd import WIDTH, exp
 from structperc.kernels.sum_product import (
@@ -15,13 +16,7 @@ from structperc.kernels.sum_product import (
     workspace,
 )
 from structperc.kernels.sum_product import forward_backward as expect
-from structperc.ops.cpu.checks import (
-    check_lengths,
-    check_scores,
-    has_invalid_scores,
-    has_invalid_shared_edges,
-    length_out_of_range,
-)
+from structperc.ops.cpu.checks import check_lengths, check_scores, has_invalid_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 
@@ -43,7 +38,7 @@ def _both_passes(start, stop, unary, edge, lengths, totals, nodes, pairs):
     M = edge.shape[1]
     space, level, small, known = workspace(T, M, L), 0.0, False, False
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T):
+        if not 0 <= lengths[b] <= T:
             return True
         length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
         if length == 0:
@@ -72,11 +67,11 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
 @kernel
 def _draw(start, stop, unary, edge, lengths, noise, labels):
-    shared = has_invalid_shared_edges(unary, edge)
+    shared = len(edge) == 1 and any_invalid(edge, 0, edge.size)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
+        if has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if length == 0:
@@ -137,7 +132,7 @@ def _log_sums(start, stop, unary, edge, lengths, sums):
     _, T, L = unary.shape
     scores = np.empty(L)
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T):
+        if not 0 <= lengths[b] <= T:
             return True
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.best_path import edge_blocks, suffix_scores
+from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores
 from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import padded_array
-from structperc.ops.cpu.checks import check_scores, has_invalid_scores, has_invalid_shared_edges, length_out_of_range
+from structperc.ops.cpu.checks import check_scores, has_invalid_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 COUNTED = 200  # list length from which a count of paths pays (measured)
@@ -172,9 +172,9 @@ def smallest(values, n, k):
 
 @kernel
 def _search(start, stop, unary, edge, lengths, k, labels, scores):
-    shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
+    shared, (_, T, L) = len(edge) == 1 and any_invalid(edge, 0, edge.size), unary.shape
     into = edge_blocks(edge[0], unary[0])
-    suffix, best = padded_array(T, L, unary[0]), padded_array(T, L, unary[0])
+    suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
@@ -187,7 +187,7 @@ def _search(start, stop, unary, edge, lengths, k, labels, scores):
         np.empty((L, L), unary.dtype),
     )
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
+        if has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.kernels.jit import kernel
-from structperc.ops.cpu.checks import check_labels, check_lengths, length_out_of_range
+from structperc.ops.cpu.checks import check_labels, check_lengths
 from structperc.ops.cpu.threads import run_in_threads
 
 
@@ -32,7 +32,7 @@ def path_counts(
 def _score(start, stop, unary, edge, lengths, labels, rows, scores):
     _, T, L = unary.shape
     for s in range(start, stop):
-        if length_out_of_range(lengths[rows[s]], T):
+        if not 0 <= lengths[rows[s]] <= T:
             return True
         b, before, own, steps = rows[s], 0, 0.0, 0.0
         for t in range(lengths[b]):

@@ -19,7 +19,7 @@ from structperc.kernels.best_segmentation import (
 )
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
-from structperc.ops.cpu.checks import check_lengths, length_out_of_range
+from structperc.ops.cpu.checks import check_lengths
 from structperc.ops.cpu.kbest import keep_best
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ops.reference import semi_markov as reference
@@ -119,16 +119,17 @@ def _first_invalid(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 
 @kernel
 def _search(start, stop, token, segment, pair, lengths, scores, labels):
-    T = token.shape[1]
-    tables = best_tables(T, pair)
+    T, C = token.shape[1], token.shape[2]
+    tables = best_tables(T, C)
+    tables.back[:, :C] = pair.T
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T):
+        if not 0 <= length <= T:
             return True
         if length > 0:
             subtract_levels(token[b], length, tables.own)
             search_backwards(length, given, tables)
-            possible = trace_best_segmentation(length, given, tables, labels[b])
+            possible = trace_best_segmentation(0, -1, length, given, tables, labels[b])
             scores[b] = _score(token[b], given, pair, length, labels[b]) if possible else -np.inf
     return False
 
@@ -152,10 +153,11 @@ def _score(token, given, pair, length, labels):
 @kernel
 def _search_with_each(start, stop, token, segment, pair, lengths, best):
     T, C = token.shape[1], token.shape[2]
-    tables, ended = best_tables(T, pair), np.empty((T + 1, C))
+    tables, ended = best_tables(T, C), np.empty((T + 1, C))
+    tables.back[:, :C] = pair.T
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T):
+        if not 0 <= length <= T:
             return True
         level = subtract_levels(token[b], length, tables.own)
         search_backwards(length, given, tables)
@@ -205,14 +207,15 @@ class Lists(NamedTuple):
 @kernel
 def _list(start, stop, token, segment, pair, lengths, labels, scores, valid):
     T, C, D, k = token.shape[1], token.shape[2], segment.shape[2], labels.shape[1]
-    tables, many, R = best_tables(T, pair), k * (C + 1), min(D, T)
+    tables, many, R = best_tables(T, C), k * (C + 1), min(D, T)
+    tables.back[:, :C] = pair.T
     scores_by_size, chosen = np.empty((2 * R, D + 1, C)), np.empty((2, T, k), np.int64)
     sizes = Sizes(scores_by_size[:R], scores_by_size[R:])
     new, numbers = np.empty((2, many), np.int64), np.empty((3, many))
     lists = Lists(chosen[0], chosen[1], np.empty((2, k), np.int64), numbers[:2], numbers[2], new)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T):
+        if not 0 <= length <= T:
             return True
         subtract_levels(token[b], length, tables.own)
         search_backwards(length, given, tables)
@@ -296,7 +299,7 @@ def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, t
     sums, logs = sum_tables(T, D, pair), np.empty((0, C))
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T):
+        if not 0 <= length <= T:
             return True
         if length > 0:
             results = SegmentSums(segments[b], tokens[b], pairs[b], logs)

@@ -4,7 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.best_path import best_by_columns, best_by_rows, edge_blocks, suffix_scores, trace_best_path
+from structperc.kernels.best_path import (
+    any_invalid,
+    best_by_columns,
+    best_by_rows,
+    edge_blocks,
+    suffix_scores,
+    trace_best_path,
+)
 from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.simd import (
     WIDTH,
@@ -17,13 +24,7 @@ from structperc.kernels.simd import (
     padded_array,
     store,
 )
-from structperc.ops.cpu.checks import (
-    check_lengths,
-    check_scores,
-    has_invalid_scores,
-    has_invalid_shared_edges,
-    length_out_of_range,
-)
+from structperc.ops.cpu.checks import check_lengths, check_scores, has_invalid_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 
@@ -38,12 +39,12 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 @kernel
 def _search(start, stop, unary, edge, lengths, scores, labels):
-    shared = has_invalid_shared_edges(unary, edge)
+    shared = len(edge) == 1 and any_invalid(edge, 0, edge.size)
     _, T, L = unary.shape
     into = edge_blocks(edge[0], unary[0])
-    suffix, best = padded_array(T, L, unary[0]), padded_array(T, L, unary[0])
+    suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
+        if has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:
@@ -76,10 +77,10 @@ def best_before_and_after_backward(
 
 @kernel
 def _find(start, stop, unary, edge, lengths, before, after):
-    shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
+    shared, (_, T, L) = len(edge) == 1 and any_invalid(edge, 0, edge.size), unary.shape
     states, here = _states(T, L)
     for b in range(start, stop):
-        if length_out_of_range(lengths[b], T):
+        if not 0 <= lengths[b] <= T:
             return True
         length = lengths[b]
         if has_invalid_scores(b, unary, edge, lengths, shared):
@@ -96,8 +97,8 @@ def _find(start, stop, unary, edge, lengths, before, after):
 @kernel
 def _states(T, L):
     """Return arrays (2, T, W) and (1, W) of float64, W being L rounded up to whole vectors."""
-    here = padded_array(1, L, np.empty(0))
-    return padded_array(2 * T, L, here).reshape(2, T, here.shape[1]), here
+    here = padded_array(1, L, np.empty(0).dtype)
+    return padded_array(2 * T, L, here.dtype).reshape(2, T, here.shape[1]), here
 
 
 @kernel
