@@ -418,7 +418,8 @@ def pretrained() -> Figure:
 def generalisation() -> Figure:
     """Scores of the table of results/generalisation.md on two younger texts over those on the development file."""
     page = (FOLDER.parent / "results" / "generalisation.md").read_text(encoding="utf-8")
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"]
+    table = page[page.index("\n|") + 1 :].partition("\n\n")[0]  # the first one
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     (_, _, *texts, _), _, *rows = lines
     figure = Figure(figsize=(8, 4), layout="constrained", facecolor="white")
     kinds = {"linear": BLUE, "with word vectors": ORANGE, "with a frozen encoder": GREEN}
