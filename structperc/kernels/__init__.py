@@ -6,8 +6,9 @@ simd.py               vectors of numbers
 array_types.py        features, weights and tag schemes as arrays
 scores.py             features and weights -> the lattice of a sequence
 best_path.py          the best label sequence
-sum_product.py         probabilities of labels
+sum_product.py        probabilities of labels
 best_segmentation.py  the best segmentation
+labelled_segments.py  labels and segments -> scores of whole segments
 semi_markov_sums.py   probabilities of segments
 inner_products.py     inner products of long vectors
 slices.py             slices of arrays copied into mini-batches

@@ -70,18 +70,20 @@ def sum_rows(table, ids, values, first, last, ordered, total, row):
 
 
 @subkernel_no_alloc
-def score(start, stop, units, features, weights, scheme, ordered, unary, edges):
+def score(start, stop, sentences, features, weights, scheme, ordered, unary, edges):
     """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
 
-    Weights are added by `sum_rows`. edges[0] of an array with edges of each token is not written, as nothing reads it.
+    sentences are two arrays (n,) bool, the first and the last tokens of sentences: no tuple of a module that imports
+    torch, since the index of compiled code would import that for predictors, too. Weights are added by
+    `sum_rows`. edges[0] of an array with edges of each token is not written, as nothing reads it.
     """
-    L, stationary, tables = unary.shape[1], len(edges) == 1, edges.reshape(len(edges), -1)
+    (opens, closes), L, stationary, tables = sentences, unary.shape[1], len(edges) == 1, edges.reshape(len(edges), -1)
     for t in range(stop - start):
         token = start + t
         first, last = features.node_ends[token], features.node_ends[token + 1]
         sum_rows(weights.node, features.node_ids, features.node_weights, first, last, ordered, unary, t)
         for j in range(L):
-            if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
+            if (opens[token] and not scheme.start[j]) or (closes[token] and not scheme.end[j]):
                 unary[t, j] = -np.inf
     for t in range(0 if stationary else 1, 1 if stationary else stop - start):
         if not stationary:

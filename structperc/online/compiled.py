@@ -59,7 +59,7 @@ def chain_memory(T, segments, weights):
 
 @subkernel_no_alloc
 def _score(start, stop, units, features, segments, weights, scheme, memory):
-    score(start, stop, units, features, weights, scheme, False, memory.unary, memory.edges)
+    score(start, stop, (units.first, units.last), features, weights, scheme, False, memory.unary, memory.edges)
 
 
 @subkernel_no_alloc

@@ -51,7 +51,7 @@ def _memory(T, segments, weights):
 @subkernel_no_alloc
 def _score(start, stop, units, features, segments, weights, scheme, memory):
     """Fill the scores of labels, of segments by their features, and of pairs of segments."""
-    score(start, stop, units, features, weights, scheme, False, memory.unary, memory.edges)
+    score(start, stop, (units.first, units.last), features, weights, scheme, False, memory.unary, memory.edges)
     score_pairs(memory.edges[0], segments.table, memory.tables.back.T)
     D, none = len(segments.ends), features.node_weights[:0]
     for t in range(stop - start):

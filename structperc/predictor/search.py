@@ -131,7 +131,7 @@ def _score(start, length, sequences, features, weights, scheme, independent, pos
 @subkernel
 def _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
     """Write the scores of the labels of the tokens from start on to unary and edges."""
-    score(start, start + length, sequences, features, weights, scheme, True, unary, edges)
+    score(start, start + length, (sequences.first, sequences.last), features, weights, scheme, True, unary, edges)
     for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
             edges[t] = 0

@@ -120,7 +120,8 @@ def _buffers(T, inputs):
     L, D, C = inputs.weights.node.shape[1], len(inputs.segments.ends), len(inputs.segments.table) - 1
     dtype = inputs.weights.node.dtype
     unary, edges, rows = np.empty((T, L), dtype), np.empty((1, L, L), dtype), np.empty((T * D, C), dtype)
-    score(0, 0, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)  # no tokens
+    sentences = inputs.sequences.first, inputs.sequences.last
+    score(0, 0, sentences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)  # of no token
     return _Buffers(unary, edges, rows, np.full((T, D, 2 * C + 1), -np.inf, dtype))
 
 
@@ -129,7 +130,8 @@ def _score(start, length, inputs, bias, buffers):
     """Fill buffers with the scores of the tokens from start on."""
     unary, edges, rows, segments = buffers.unary, buffers.edges, buffers.rows, inputs.segments
     D, C, none = len(segments.ends), rows.shape[1], inputs.features.node_weights[:0]
-    score(start, start + length, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
+    sentences = inputs.sequences.first, inputs.sequences.last
+    score(start, start + length, sentences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
     for t in range(length):
         for j in range(unary.shape[1]):
             if len(inputs.possible) and not inputs.possible[start + t, j]:
