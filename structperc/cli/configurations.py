@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yaml import MappingNode, serialize
-
 from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
 from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
@@ -18,6 +16,8 @@ from structperc.reports.tables import text_table
 from structperc.spelling import visible
 
 if TYPE_CHECKING:
+    from yaml import MappingNode
+
     from structperc.data.annotations import SpanReport
     from structperc.data.read_options import ReadOptions
     from structperc.data.survey import Survey
@@ -71,8 +71,10 @@ def _has_words(text: str, words: Sequence[str]) -> bool:
     return all(word.casefold() in text.casefold() for word in words)
 
 
-def _variables(name: str, trees: dict[str, MappingNode]) -> str:
+def _variables(name: str, trees: "dict[str, MappingNode]") -> str:
     """Return the environment variables that a packaged configuration reads; `trees` caches its parts."""
+    from yaml import serialize
+
     from structperc.training.overlays import KEY, compose
 
     file = packaged_path(PREFIX + name)

@@ -226,7 +226,7 @@ def _vectors_arguments(parser: CommandParser) -> None:
     add_data_options(parser)
 
 
-@command("FILE [FILE ...]", "word vectors from the words of files; clusters of vectors", _vectors_arguments)
+@command("FILE [FILE ...]", "word vectors, and their clusters", _vectors_arguments)
 def vectors(options: Namespace) -> None:
     """Train word vectors for WordEmbedding on the words of files, labelled or not; or cluster the words of vectors."""
     if options.clusters is None and options.files:

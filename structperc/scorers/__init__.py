@@ -11,7 +11,7 @@ from structperc.scorers.base import LinearForm, LocalWeights, Scorer, Sum
 from structperc.scorers.neural import Neural
 from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
-from structperc.scorers.sparse_linear import SparseLinear
+from structperc.scorers.sparse_linear import SparseLinear, sum_features
 from structperc.scorers.vector_linear import VectorLinear
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "SegmentFeatures",
     "SegmentCandidates",
     "Sum",
+    "sum_features",
 ]

@@ -90,8 +90,7 @@ def _online(criterion: Criterion, k: int, optimizer: Callable[..., Any]) -> Algo
 
 
 def _crf(criterion: Criterion, numbers: Hyperparameters) -> Algorithm:
-    method = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
-    optimizer = partial(method, history=6)  # as num_memories of crfsuite
+    optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
     C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
     prior = Prior(C) if isfinite(C) else None
 

@@ -93,6 +93,9 @@ SETS = {
     "first_labels": 7,
     "clusters": 4 * 5 + 2 * 4,
     "clusters_documents": 6,
+    "vector_clusters": 4 * 5 + 2 * 4,
+    "vector_clusters_documents": 6,
+    "neighbouring_labels": 6 + 5 + 3,
     "chunks": 1 + 2 * 5 + 2 * 10 + 8 * 3 + 8 + 1 + 6,
     "parts_of_speech": 29 + 5 + (4 * 3 - 2) + 3 * 4 + 2,  # shen2007 has s3 and p3 of the word
 }
