@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 
 class CriterionForm(NamedTuple):
-    """What predictions depend on in a criterion whose models predict the best path of the scorer's lattice.
+    """Compiled form of a criterion whose models predict the best path of the scorer's lattice.
 
     Attributes:
         name: class name.

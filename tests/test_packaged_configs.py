@@ -105,7 +105,7 @@ def test_the_list_and_one_of_them(run, fails):
     found = [line.split() for line in run("configs", "FROZEN", "entities").splitlines()[1:]]
     assert "pkg:pretrained/entities_frozen" in [name for name, *_ in found]
     assert all({"STRUCTPERC_DATA", "STRUCTPERC_ENCODER"} <= {*variables} for _, *variables in found)
-    names = [line.split()[0] for line in run("configs", "entities").splitlines()[1:]]
+    names = [line.split()[0] for line in run("configs", "entities", "segments").splitlines()[1:]]
     assert names == sorted(names, key=lambda name: not name.startswith("pkg:best/"))  # recommended ones first
     assert run("configs", "pkg:quickstart") == (ROOT / "configs" / "quickstart.yaml").read_text()
     assert "bets" in fails("configs", "bets")

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn_crfsuite import CRF
 
-from benchmarks.taggers.common import Sentences, Tag, Task, run
+from benchmarks.taggers.system_run import Sentences, Tag, Task, run
 
 Extract = Callable[[Sentences], list[list[Any]]]  # features of each token, by sentence
 

@@ -4,7 +4,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.taggers.common import DOCUMENT
+from benchmarks.taggers.system_run import DOCUMENT
 
 
 def first(lines: list[str], n: int) -> list[str]:

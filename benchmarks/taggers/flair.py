@@ -17,7 +17,7 @@ from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer
 from gensim.models import KeyedVectors
 
-from benchmarks.taggers.common import Sentences, Tag, Task, labels_of_spans, run, spans
+from benchmarks.taggers.system_run import Sentences, Tag, Task, labels_of_spans, run, spans
 
 
 def labelled(task: Task, text: Sentences) -> FlairDatapointDataset:

@@ -4,7 +4,7 @@ import json
 
 from nltk.tag.perceptron import PerceptronTagger
 
-from benchmarks.taggers.common import Tag, Task, run
+from benchmarks.taggers.system_run import Tag, Task, run
 
 
 def train(task: Task) -> Tag:

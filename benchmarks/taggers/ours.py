@@ -6,7 +6,7 @@ Its data files must have the columns of the configuration; further files need wo
 import argparse
 import shutil
 
-from benchmarks.taggers.common import Sentences, Tag, Task, run
+from benchmarks.taggers.system_run import Sentences, Tag, Task, run
 from structperc import load
 from structperc.data import Corpus
 from structperc.data.tag_schemes import to_iob2

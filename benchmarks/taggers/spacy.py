@@ -8,7 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_spacy
 
-from benchmarks.taggers.common import Sentences, Tag, Task, labels_of_spans, run, spans
+from benchmarks.taggers.system_run import Sentences, Tag, Task, labels_of_spans, run, spans
 
 
 def documents(task: Task, text: Sentences) -> Iterator[Doc]:

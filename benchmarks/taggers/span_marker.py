@@ -7,7 +7,7 @@ from datasets import Dataset
 from span_marker import SpanMarkerModel, Trainer
 from transformers import TrainingArguments, set_seed
 
-from benchmarks.taggers.common import Sentences, Tag, Task, labels_of_spans, run
+from benchmarks.taggers.system_run import Sentences, Tag, Task, labels_of_spans, run
 
 
 def train(task: Task) -> Tag:

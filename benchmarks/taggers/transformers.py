@@ -24,7 +24,7 @@ from transformers import (
     set_seed,
 )
 
-from benchmarks.taggers.common import Sentences, Tag, Task, labels_of_spans, run
+from benchmarks.taggers.system_run import Sentences, Tag, Task, labels_of_spans, run
 
 IGNORED = -100
 

@@ -22,7 +22,7 @@ NO_BIAS = "none"  # name of the model's own decoder
 
 
 class PredictorEntry(NamedTuple):
-    """What a predictor without PyTorch needs besides labels, features and arrays.
+    """Entry of a saved model for a predictor without PyTorch, which also reads labels, features and arrays.
 
     Attributes:
         criterion: the fields of a `CriterionForm`.

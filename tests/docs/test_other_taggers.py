@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from benchmarks.taggers import common, first, results
+from benchmarks.taggers import first, results, system_run
 from tests.docs.written import PAGES, ROOT
 
 FOLDER = ROOT / "benchmarks" / "taggers"
@@ -44,20 +44,20 @@ def test_results_contain_no_words():
 def test_predictions_round_trip(tmp_path):
     text = "-DOCSTART- O\n\nAda I-PER\nmet O\n\nRome I-LOC\n\n-DOCSTART- O\n\nBo I-PER\nAl B-PER\n"
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    sentences = common.read_sentences(str(tmp_path / "text.txt"))
+    sentences = system_run.read_sentences(str(tmp_path / "text.txt"))
     assert [s.labels for s in sentences] == [["B-PER", "O"], ["B-LOC"], ["B-PER", "B-PER"]]
     assert [s.document for s in sentences] == [1, 1, 2]
-    common.write_predictions(tmp_path / "out.conll", sentences, [["O", "O"], ["B-LOC"], ["O", "B-PER"]])
-    again = common.read_sentences(str(tmp_path / "out.conll"), column=1)
+    system_run.write_predictions(tmp_path / "out.conll", sentences, [["O", "O"], ["B-LOC"], ["O", "B-PER"]])
+    again = system_run.read_sentences(str(tmp_path / "out.conll"), column=1)
     assert again == sentences
 
 
 def test_first_sentences(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(first.first(["-DOCSTART- O", "", "a O", "", "b O", "c O", ""], 2)))
-    assert [s.words for s in common.read_sentences(str(tmp_path / "a.txt"))] == [["a"], ["b", "c"]]
+    assert [s.words for s in system_run.read_sentences(str(tmp_path / "a.txt"))] == [["a"], ["b", "c"]]
 
 
 def test_spans_and_labels():
     labels = ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]
-    assert common.labels_of_spans(common.spans(labels), 5) == labels
-    assert common.labels_of_spans([(0, 2, "PER"), (1, 3, "LOC")], 3) == ["B-PER", "I-PER", "O"]
+    assert system_run.labels_of_spans(system_run.spans(labels), 5) == labels
+    assert system_run.labels_of_spans([(0, 2, "PER"), (1, 3, "LOC")], 3) == ["B-PER", "I-PER", "O"]

@@ -1,4 +1,4 @@
-"""Column files, command line and measurement of costs, the same for all systems; needs only Python's own library."""
+"""Run of one system: reads column files, trains, labels, measures costs; needs only Python's own library."""
 
 import argparse
 import json
