@@ -70,7 +70,7 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
         >>> from structperc.sklearn import SequenceTagger
         >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
         >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
-        >>> load("model").tag([["Anna", "slept"]])
+        >>> load("model").tag([["Anna", "sang"]])
         [['B-PER', 'O']]
     """
     folder, modules = Path(path), tuple(trusted)

@@ -11,6 +11,8 @@ from torch import Tensor
 from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer
 
+TRAINED = "trained"  # state of a parameter: flat indices of the numbers that are trained; missing: all are
+
 
 class DivergenceError(InputError):
     """Error of an objective or gradient that is not finite; the message names the optimizer and gives advice."""
@@ -26,7 +28,8 @@ class FullBatch(BaseOptimizer):
 
     A subclass defines `_advance`, which moves the parameters or calls `_stop`, and may define `_whole_objective` if
     the closure returns only a part of the objective. The parameters are one group, of one dtype. A parameter without
-    gradient has gradient zero.
+    gradient has gradient zero. If the state of a parameter has "trained", flat indices (n,) int64, only these numbers
+    are trained.
 
     Args:
         options: options of the subclass, stored in the group.
@@ -101,8 +104,8 @@ class FullBatch(BaseOptimizer):
 
     def _evaluate(self, value: float) -> None:
         group = self.param_groups[0]
-        point = torch.cat([p.reshape(-1) for p in self._parameters()])  # a copy
-        gradient = torch.cat([flat_gradient(p) for p in self._parameters()])
+        point = torch.cat([self._trained(p, p.reshape(-1)) for p in self._parameters()])  # a copy
+        gradient = torch.cat([self._trained(p, flat_gradient(p)) for p in self._parameters()])
         group["evaluations"] += 1
         objective = self._whole_objective(value, point)
         self._check(objective, gradient)
@@ -150,11 +153,19 @@ class FullBatch(BaseOptimizer):
     def _parameters(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
 
+    def _trained(self, p: Tensor, numbers: Tensor) -> Tensor:
+        """Return those of the numbers of a parameter, flattened, that are trained."""
+        places = self.state[p].get(TRAINED)
+        return numbers if places is None else numbers[places]
+
     def _set_point(self, point: Tensor) -> None:
-        """Set the weights (n,) of the parameters."""
-        parts = point.split([p.numel() for p in self._parameters()])
-        for p, part in zip(self._parameters(), parts, strict=True):
-            p.copy_(part.view_as(p))
+        """Set the weights (n,) of the parameters that are trained."""
+        start = 0
+        for p in self._parameters():
+            flat, places = p.view(-1), self.state[p].get(TRAINED, slice(None))
+            size = len(flat) if isinstance(places, slice) else len(places)
+            flat[places] = point[start : start + size]
+            start += size
 
 
 def flat_gradient(p: Tensor) -> Tensor:

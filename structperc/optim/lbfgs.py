@@ -267,6 +267,9 @@ class LBFGS(QuasiNewton):
         tolerance: minimal relative decrease of the objective.
         period: number of iterations for `tolerance`.
         epsilon: largest relative norm of the gradient at a minimum.
+        supported_only: train only those weights of a label and a feature of tokens that occur together in the training
+            data; others stay 0. Needs the scorer SparseLinear. Such weights are fewer, and often as accurate (supported
+            features, Sutton & McCallum 2012, §5.3).
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
@@ -299,10 +302,12 @@ class LBFGS(QuasiNewton):
         tolerance: float = 1e-5,
         period: int = 10,
         epsilon: float = 1e-5,
+        supported_only: bool = False,
     ) -> None:
         if not 0 < c1 < c2 < 1:
             raise InputError(f"LBFGS: c1 and c2 must be 0 < c1 < c2 < 1, got {c1} and {c2}")
-        super().__init__(params, {"c1": c1, "c2": c2}, history, max_linesearch, tolerance, period, epsilon)
+        options = {"c1": c1, "c2": c2, "supported_only": supported_only}
+        super().__init__(params, options, history, max_linesearch, tolerance, period, epsilon)
 
     def _search_options(self, slope: float) -> dict[str, Any]:
         return {"c1": self.param_groups[0]["c1"], "c2": self.param_groups[0]["c2"], "slope": slope}
@@ -329,6 +334,7 @@ class OWLQN(QuasiNewton):
         tolerance: minimal relative decrease of the objective.
         period: number of iterations for `tolerance`.
         epsilon: largest relative norm of the pseudo-gradient at a minimum.
+        supported_only: train only weights of pairs that occur in the training data, as in LBFGS.
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
@@ -347,11 +353,13 @@ class OWLQN(QuasiNewton):
         tolerance: float = 1e-5,
         period: int = 10,
         epsilon: float = 1e-5,
+        supported_only: bool = False,
     ) -> None:
         check_options(self, above=0, C=C)
         if not 0 < c1 < 1:
             raise InputError(f"OWLQN: c1 must be 0 < c1 < 1, got {c1}")
-        super().__init__(params, {"C": C, "c1": c1}, history, max_linesearch, tolerance, period, epsilon)
+        options = {"C": C, "c1": c1, "supported_only": supported_only}
+        super().__init__(params, options, history, max_linesearch, tolerance, period, epsilon)
 
     def _whole_objective(self, value: float, point: Tensor) -> float:
         return value + float(torch.linalg.vector_norm(point, 1, dtype=torch.float64)) / self.param_groups[0]["C"]

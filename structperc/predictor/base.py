@@ -194,9 +194,9 @@ class Predictor(ABC):
         >>> from structperc.sklearn import SequenceTagger
         >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
         >>> predictor = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-        >>> isinstance(predictor, Predictor), predictor.tag([["Anna", "slept"]])
+        >>> isinstance(predictor, Predictor), predictor.tag([["Anna", "sang"]])
         (True, [['B-PER', 'O']])
-        >>> predictor.annotate("Anna slept.")[0][:3]  # start, end and type
+        >>> predictor.annotate("Anna sang.")[0][:3]  # start, end and type
         (0, 4, 'PER')
     """
 

@@ -48,7 +48,7 @@ class SparsePredictor(Predictor):
         >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
         >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
         >>> predictor = structperc.load("model")
-        >>> type(predictor).__name__, predictor.tag([["Anna", "slept"]])
+        >>> type(predictor).__name__, predictor.tag([["Anna", "sang"]])
         ('SparsePredictor', [['B-PER', 'O']])
     """
 

@@ -42,6 +42,7 @@ class Hyperparameters(NamedTuple):
     c1: float
     cost: float | Costs
     c2: float | None = None  # prior of a CRF, instead of C
+    supported_only: bool = False  # a CRF has only weights of pairs of feature and label in the training data
 
 
 CRFSUITE = {"lbfgs": "crf", "ap": "averaged_perceptron"}  # names of the same algorithms in crfsuite
@@ -90,7 +91,8 @@ def _online(criterion: Criterion, k: int, optimizer: Callable[..., Any]) -> Algo
 
 
 def _crf(criterion: Criterion, numbers: Hyperparameters) -> Algorithm:
-    optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
+    quasi_newton = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
+    optimizer = partial(quasi_newton, supported_only=numbers.supported_only)
     C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
     prior = Prior(C) if isfinite(C) else None
 
@@ -112,7 +114,7 @@ ALGORITHMS: dict[str, Callable[[Hyperparameters], Algorithm]] = {
 
 OPTIONS = {  # advice for parameters of sklearn_crfsuite.CRF
     "min_freq": "set cutoff, the number of tokens that must have a feature",
-    **dict.fromkeys(("all_possible_states", "all_possible_transitions"), "always on; remove it"),
+    "all_possible_transitions": "always on; remove it",
     "c": "set C of algorithm='passive_aggressive'",
     **dict.fromkeys(("pa_type", "error_sensitive", "averaging"), "set algorithm to a function that returns a tagger"),
     **dict.fromkeys(

@@ -65,6 +65,8 @@ class SequenceTagger(BaseEstimator):
         templates: Name of a set of templates, or a list of template items; for words and columns.
         cutoff: Minimum number of occurrences of a feature in the training data.
         hash_bits: Use at most 2**hash_bits hashes as feature ids; None: use a vocabulary of features.
+        all_possible_states: Train a CRF with weights for all pairs of feature and label, also for those that do not
+            occur together in the training data; takes several times as long.
         scheme: Tag scheme of the labels: IOB1, IOB2, IOBES, BILOU or IO: only legal label sequences are predicted;
             "none" for labels that are not segments; "auto": the scheme of the labels of the training data.
         random_state: Seed of the order of sentences: an integer, a `numpy.random.RandomState` or None.
@@ -104,6 +106,7 @@ class SequenceTagger(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
         hash_bits: int | None = None,
+        all_possible_states: bool = False,
         **others: Any,
     ) -> None:
         check_options(others, [name for name in signature(type(self)).parameters if name != "others"])
@@ -119,6 +122,7 @@ class SequenceTagger(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.hash_bits = hash_bits
+        self.all_possible_states = all_possible_states
 
     def fit(
         self,
@@ -151,7 +155,8 @@ class SequenceTagger(BaseEstimator):
         if sentences.form is None:
             raise InputError("X has no tokens; give sentences with labels")
         weights = None if sample_weight is None else read_weights(sample_weight, sentences)
-        algorithm = get_algorithm(self.algorithm, Hyperparameters(self.C, self.c1, deepcopy(self.cost), self.c2))
+        numbers = Hyperparameters(self.C, self.c1, deepcopy(self.cost), self.c2, not self.all_possible_states)
+        algorithm = get_algorithm(self.algorithm, numbers)
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best, is_allowed
@@ -20,8 +21,9 @@ from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import DivergenceError, check_finite
+from structperc.optim.full_batch import TRAINED
 from structperc.optim.lazy import row_gradients
-from structperc.structures import Batch, Candidates, FlatBatch, Scored
+from structperc.structures import Batch, Candidates, FlatBatch, Scored, real_tokens
 from structperc.taggers.callbacks import check_steps
 from structperc.torch_internals import sparse_values
 from structperc.user_code import class_location
@@ -301,6 +303,10 @@ class FullBatchTraining(GradientTraining):
 
     full_batch = True
 
+    def __init__(self, tagger: Any) -> None:
+        super().__init__(tagger)
+        self.supported = self._no_pairs()
+
     def begin_epoch(self) -> None:
         """Prepare for an epoch, and compute totals of the whole corpus if the criterion needs them."""
         super().begin_epoch()
@@ -318,6 +324,14 @@ class FullBatchTraining(GradientTraining):
         last = tagger.prior is not None and tagger.trainer.is_last_batch and process_group().rank == 0
         return tagger.prior(tagger.parameters()) if last and tagger.prior is not None else 0.0
 
+    def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:  # type: ignore[override]
+        """Add the losses (B,) of a batch, and its pairs of feature and gold label if only these have weights."""
+        if self.supported is not None:
+            assert batch.gold is not None
+            gold = batch.gold[real_tokens(batch.lengths, batch.gold.shape[1])]
+            self.supported[batch.nodes.ids.long(), gold[batch.nodes.row_ids]] = True
+        return super().add(losses, batch, batch_idx)
+
     def zero_grad(self, batch_idx: int) -> None:
         """Clear the gradients before the first batch."""
         if batch_idx == 0:
@@ -329,10 +343,27 @@ class FullBatchTraining(GradientTraining):
         if not self.tagger.trainer.is_last_batch:
             return
         all_reduce_gradients(self.tagger.parameters())
+        if self.supported is not None:
+            pairs = all_reduce_sum(self.supported.float()).flatten().nonzero().squeeze(1)
+            optimizer.state[self.tagger.scorer.compiled().node][TRAINED], self.supported = pairs, None
         try:
             optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
         except DivergenceError as error:
             raise DivergenceError(f"epoch {self.tagger.current_epoch + 1}: {error}") from None
+
+    def _no_pairs(self) -> Tensor | None:
+        """Return the pairs (F, L) bool of feature and label that the first epoch marks, all False.
+
+        None: the optimizer trains all weights, or knows from a checkpoint which ones it trains.
+        """
+        optimizer = self.tagger.training_protocol()
+        if not (isinstance(optimizer, Optimizer) and optimizer.param_groups[0].get("supported_only")):
+            return None
+        form = self.tagger.scorer.compiled()
+        if form is None or form.add_features or self.tagger.incomplete:
+            raise InputError("model.optimizer.supported_only needs the scorer SparseLinear, and complete labels")
+        known = TRAINED in optimizer.state[form.node]
+        return None if known else torch.zeros_like(form.node, dtype=torch.bool)
 
     @torch.no_grad()
     def _totals(self, criterion: CorpusCriterion) -> Tensor:

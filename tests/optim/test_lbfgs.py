@@ -267,3 +267,19 @@ def test_pseudo_gradient_by_hand():
     gradient = torch.tensor([0.5, 0.5, 3.0, -3.0, 1.5, -2.0])
     expected = torch.tensor([2.5, -1.5, 1.0, -1.0, 0.0, 0.0])
     assert torch.equal(pseudo_gradient(point, gradient, 2.0), expected)
+
+
+@pytest.mark.parametrize("make", [LBFGS, OWLQN])
+def test_only_some_numbers_of_a_parameter_are_trained(make):
+    objective, trained = gaussian(logistic(), 1.0), torch.arange(0, 40, 3)
+    whole, part = parameter(np.full(40, 0.25)), parameter(np.full(len(trained), 0.25))
+
+    def embedded(w):
+        return objective(whole.detach().clone().index_copy(0, trained, w))
+
+    optimizer = make([whole])
+    optimizer.state[whole]["trained"] = trained
+    solve(optimizer, whole, objective)
+    solve(make([part]), part, embedded)
+    torch.testing.assert_close(whole[trained], part)
+    assert (whole.detach()[torch.arange(40) % 3 > 0] == 0.25).all()

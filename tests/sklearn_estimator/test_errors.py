@@ -10,7 +10,7 @@ from tests.errors import error_message
 
 
 def sklearn_crfsuite_options(  # of sklearn_crfsuite.CRF 0.5
-    algorithm=None, min_freq=None, all_possible_states=None, all_possible_transitions=None, c1=None, c2=None,
+    algorithm=None, min_freq=None, all_possible_transitions=None, c1=None, c2=None,
     max_iterations=None, num_memories=None, epsilon=None, period=None, delta=None, linesearch=None, max_linesearch=None,
     calibration_eta=None, calibration_rate=None, calibration_samples=None, calibration_candidates=None,
     calibration_max_trials=None, pa_type=None, c=None, error_sensitive=None, averaging=None, variance=None, gamma=None,

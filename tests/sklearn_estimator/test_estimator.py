@@ -57,6 +57,7 @@ def test_parameters():
     tagger = SequenceTagger()
     changed = {"algorithm": "margin", "C": 3.0, "c1": 0.5, "cost": 2.0, "max_iterations": 7, "templates": ["w[0]"]}
     changed |= {"c2": 0.1, "cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True, "hash_bits": 20}
+    changed["all_possible_states"] = True
     assert tagger.get_params().keys() == changed.keys()
     assert tagger.set_params(**changed) is tagger
     assert tagger.get_params() == changed

@@ -1,5 +1,7 @@
 """Compiled full-batch training of a CRF against the gradients of autograd."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import pytorch_lightning as pl
@@ -10,8 +12,10 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, Prior
 from structperc.datamodules import Synthetic
 from structperc.datamodules.encoded import PrecomputedBatches
+from structperc.encoders import Window, WordEmbedding
+from structperc.errors import InputError
 from structperc.optim import LBFGS
-from structperc.scorers import SparseLinear
+from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, add_gradients, likelihood, supports_likelihood
 from structperc.taggers.learning import FullBatchTraining
@@ -25,6 +29,12 @@ SENTENCES = [
     {"word": ["Yes"], "label": ["O"], "values": ["b:-1"]},
     {"word": ["in", "New", "York", "now"], "label": ["O", "B-LOC", "I-LOC", "O"], "values": ["a"] * 4},
 ]
+QUIET = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 def tagger_of(corpus: Corpus, values: bool, transitions: bool) -> Tagger:
@@ -70,16 +80,29 @@ def test_training_gives_the_same_weights(monkeypatch):
         data = Synthetic(train=30, dev=0, test=0, unit="sentence", batch_size=10, shuffle=False)
         features = FeatureExtractor(["w[-1]", "w[0]", "w[1]"])
         tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1), LBFGS, prior=Prior(10.0))
-        trainer = pl.Trainer(
-            max_epochs=6,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+        trainer = pl.Trainer(max_epochs=6, **QUIET)
         trainer.fit(tagger, datamodule=data)
         assert isinstance(tagger.training_method, FullBatchLikelihood) == supported
         assert isinstance(tagger.training_method, FullBatchTraining)
         found.append([*(p.detach() for p in tagger.parameters()), trainer.callback_metrics["train/objective"]])
     for a, b in zip(*found, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_only_pairs_in_the_training_data_are_trained():
+    data = Synthetic(train=30, dev=0, test=0, unit="sentence", batch_size=10)
+    make = partial(LBFGS, supported_only=True)
+    tagger = Tagger(FeatureExtractor(["w[-1]", "w[0]"]), SparseLinear(sparse_grad=False), CRFLoss(), KBest(1), make)
+    pl.Trainer(max_epochs=6, **QUIET).fit(tagger, datamodule=data)
+    corpus = data.corpus("train")
+    nodes, gold = tagger.features.encode(corpus).nodes, tagger.labels.encode(corpus.columns["label"])
+    lists = nodes.take(np.arange(corpus.tokens), np.arange(corpus.tokens) + 1)
+    seen = {(f, gold[t]) for f, t in zip(lists.ids.tolist(), lists.row_ids.tolist(), strict=True)}
+    assert {tuple(pair) for pair in tagger.scorer.node.nonzero().tolist()} == seen
+
+
+def test_supported_only_needs_a_linear_scorer():
+    make = partial(LBFGS, supported_only=True)
+    tagger = Tagger(FeatureExtractor([]), Neural(Window([WordEmbedding(4)])), CRFLoss(), KBest(1), make)
+    with pytest.raises(InputError, match="supported_only needs the scorer SparseLinear"):
+        pl.Trainer(max_epochs=1, **QUIET).fit(tagger, datamodule=Synthetic(train=3, dev=0, test=0))
