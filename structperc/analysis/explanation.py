@@ -212,7 +212,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
 def check_explainable(tagger: ChainModel, n: int) -> None:
     """Raise InputError for n < 1, and for a tagger without non-local features or with votes as scores."""
     if n < 1:
-        raise InputError(f"--n must be >= 1, got {n}")
+        raise InputError(f"the number of candidates must be >= 1, got {n}")
     if not tagger.nonlocal_features:
         raise InputError("the model has no non-local features to explain; train one with model.nonlocal_features")
     if not tagger.additive:

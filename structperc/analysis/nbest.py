@@ -87,7 +87,7 @@ def nbest_scores(tagger: ChainModel, corpus: Corpus, sizes: Sequence[int], progr
         [(1, 0.0), (20, 1.0)]
     """
     if not sizes or min(sizes) < 1:
-        raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
+        raise InputError(f"the lengths of candidate lists must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
     if tagger.labels.scheme == "none":
         raise InputError("the model's labels have no segments, and candidates are compared by segment F1")
     if "label" not in corpus.columns:

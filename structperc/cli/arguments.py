@@ -166,22 +166,25 @@ MAX_LISTED = 10  # runs in a message
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-def add_model(parser: CommandParser, several: bool = False) -> None:
-    """Add the argument of a model's folder, or of several, and the option of trusted modules."""
-    names: dict[str, Any] = {"dest": "models", "nargs": "+", "metavar": "model"} if several else {"dest": "model"}
-    what = "folders of saved models" if several else "folder of a saved model"
-    parser.add_argument(type=MODEL, action=ModelArgument, help=f"{what}, or of a run, e.g. runs/quickstart/1", **names)
+def add_model(parser: CommandParser) -> None:
+    """Add the argument of a model's folder, and the option of trusted modules."""
+    what = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
+    parser.add_argument("model", type=MODEL, action=ModelArgument, help=what)
+    add_trust(parser)
+
+
+def add_trust(parser: CommandParser) -> None:
+    """Add the option of trusted modules."""
     trust = "allow the model to use classes of this module, whose code is run; repeat for several modules"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=trust)
 
 
 class ModelArgument(argparse.Action):
-    """Replaces each path of an argument by the folder of the model that it stands for; see `model_folder`."""
+    """Replaces the path of an argument by the folder of the model that it stands for; see `model_folder`."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        """Store the folders."""
-        found = [model_folder(one) for one in values] if isinstance(values, list) else model_folder(values)
-        setattr(namespace, self.dest, found)
+        """Store the folder."""
+        setattr(namespace, self.dest, model_folder(values))
 
 
 def model_folder(place: str) -> str:
@@ -259,9 +262,9 @@ def add_bias(parser: CommandParser) -> None:
     parser.add_argument("--bias", metavar="NAME", help=text)
 
 
-def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
-    """Add the arguments of one model, or of several, and of a file that may have gold labels."""
-    add_model(parser, several)
+def add_labelled_file(parser: CommandParser) -> None:
+    """Add the arguments of a model and of a file that has gold labels."""
+    add_model(parser)
     parser.add_argument("file", type=FILE, help="one token per line, blank lines between sentences")
     add_gold_reading(parser)
 

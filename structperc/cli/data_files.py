@@ -1,4 +1,4 @@
-"""Commands for data files: check shows their contents, convert their spans, vectors trains or clusters word vectors."""
+"""Commands for data files: check (contents, doubtful labels), convert (spans), vectors (of words, and clusters)."""
 
 from argparse import Namespace
 from collections import Counter
@@ -8,7 +8,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
+from structperc.cli.arguments import FILE, Command, CommandParser, add_data_options, command, read_options
+from structperc.cli.messages import configuration_advice
+from structperc.cli.train import check_configuration
 from structperc.errors import InputError
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
@@ -21,15 +23,53 @@ MAX_EXAMPLES = 5
 MAX_ROWS = 20  # rows of a table
 
 
-def _check_arguments(parser: CommandParser) -> None:
+def check_parser() -> CommandParser:
+    """Return the parser of the arguments of check that fit does not have."""
+    parser = CommandParser(
+        "check",
+        "Show the contents of labelled files: columns, labels, their scheme, what is illegal or repeated; with "
+        "--label-errors, list labels that models trained without them contradict: possible errors of annotation.",
+        epilog="The report of label errors ends with the F1 of the models on sentences that they were not trained on. "
+        "Below 70 most contradictions are errors of the models: give more text, or a configuration with a higher "
+        "score. Its further options are those of fit, such as --trainer.max_epochs=20: structperc fit --help.",
+    )
     files = "CoNLL columns, CoNLL-U, tables, or folders of annotation tools, that for training first"
-    parser.add_argument("files", type=FILE, nargs="+", metavar="file", help=files)
+    parser.add_argument("files", type=FILE, nargs="*", metavar="file", help=files)
     add_data_options(parser)
+    errors = "list labels of the training data of a configuration that may be wrong"
+    parser.add_argument("--label-errors", action="store_true", help=errors)
+    config = "configuration of --label-errors, as in fit"
+    parser.add_argument("-c", "--config", action="append", default=[], metavar="FILE", help=config)
+    parser.add_argument("--folds", type=int, default=10, metavar="N", help="parts of the data (default 10)")
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="splits into folds (default 1)")
+    parser.add_argument("-n", type=int, default=100, metavar="N", help="contradictions to print (default 100)")
+    parser.add_argument("--csv", metavar="FILE", help="write all contradictions")
+    rows = "write the sentences with their spans and contradictions as JSON lines, which convert reads"
+    parser.add_argument("--json", metavar="FILE", help=rows)
+    return parser
 
 
-@command("FILE [FILE ...]", "columns, labels, what is odd in data files", _check_arguments)
-def check(options: Namespace) -> None:
-    """Show the contents of labelled files: columns, labels, their scheme, what is illegal or repeated."""
+def _check(arguments: list[str]) -> None:
+    parser = check_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if options.label_errors:
+        if options.n < 0:
+            parser.error(f"-n must be >= 0, got {options.n}")
+        if options.files or not options.config:
+            parser.error("--label-errors reads the training data of a configuration: set -c FILE, without other files")
+        with configuration_advice():
+            _label_errors(options, rest)
+    elif not options.files:
+        parser.error("name a file, or set --label-errors -c FILE")
+    else:
+        parser.start(_show_contents, arguments)
+
+
+CHECK = Command("check", "FILE [FILE ...]", "columns, labels, what is odd in data files", _check, check_parser)
+
+
+def _show_contents(options: Namespace) -> None:
+    """Print the contents of labelled files."""
     from structperc.data.survey import inspect_file
 
     surveys = [inspect_file(file, read_options(options)) for file in options.files]
@@ -39,6 +79,38 @@ def check(options: Namespace) -> None:
     for other in surveys[1:]:
         for line in _comparison_lines(surveys[0], other):
             print(line)
+
+
+def _label_errors(options: Namespace, rest: list[str]) -> None:
+    """Print labels of the training data of a configuration that models trained without them contradict."""
+    check_configuration([*(f"--config={file}" for file in options.config), *rest], ("train",))
+
+    from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines, noise_rows
+    from structperc.data.json_data import json_line
+    from structperc.data.output import check_output_path, write_lines
+    from structperc.experiments.experiment import dry_run
+    from structperc.packaged_configs import packaged_path
+    from structperc.reports.tables import write_csv
+    from structperc.reranking.jackknife import JackKnife
+
+    check_output_path(options.csv)
+    check_output_path(options.json)
+    program = dry_run([*(f"--config={packaged_path(file)}" for file in options.config), *rest])
+    trainer = program.config["trainer"]
+    seed = program.config["seed_everything"]
+    plan = JackKnife(
+        options.folds,
+        trainer["max_epochs"],
+        1 if seed is False else seed,
+        gradient_clip_val=trainer["gradient_clip_val"],
+    )
+    shared = {name: trainer[name] for name in ("accelerator", "enable_progress_bar")}
+    found = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
+    if options.csv is not None:
+        write_csv(options.csv, CSV_HEADER, (one.row() for one in found.contradictions))
+    if options.json is not None:
+        write_lines(options.json, map(json_line, noise_rows(found.contradictions)))
+    print("\n".join(noise_lines(found, options.n)))
 
 
 def _file_lines(found: "Survey", training: bool) -> Iterator[str]:

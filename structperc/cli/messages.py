@@ -23,9 +23,7 @@ CONFIGURED = (
     "test",
     "predict",
     "rerank",
-    "sweep",
     "study",
-    "noise",
 )  # commands that read configurations
 SURVEYING = ("init", "check", "convert")
 _ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
@@ -69,6 +67,15 @@ def with_own_options(text: str, command: str) -> str:
         ('set --encoding utf-16', 'set data.comments: true')
     """
     return _ADVICE.sub(partial(_own_option, command), text)
+
+
+@contextmanager
+def configuration_advice() -> Iterator[None]:
+    """Write advice of errors within the block as keys of a configuration, not as options of the command."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(with_own_options(str(error), CONFIGURED[0])) from error
 
 
 def _own_option(command: str, advice: re.Match[str]) -> str:

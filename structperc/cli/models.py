@@ -1,110 +1,15 @@
-"""Commands for saved models and their predictions: evaluate, pseudo-label, calibrate, compare, shrink and push."""
+"""Commands that change saved models, or bring them elsewhere: calibrate and push."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import (
-    FILE,
-    MODEL,
-    CommandParser,
-    ModelArgument,
-    add_bias,
-    add_encoding,
-    add_gold_reading,
-    add_labelled_file,
-    add_labels,
-    add_model,
-    command,
-    prediction_folder,
-    read_options,
-)
+from structperc.cli.arguments import CommandParser, add_labelled_file, add_model, command, read_options
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
     from structperc.analysis.bias_fitting import Goal
-    from structperc.data.corpus import Corpus
-    from structperc.models.base import Model
-    from structperc.models.chain_model import ChainModel
-    from structperc.predictor import Prediction
-
-
-def _evaluate_arguments(parser: CommandParser) -> None:
-    add_labelled_file(parser)
-    add_bias(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
-    errors = "print kinds of errors, confusions of types, scores by length and document, the most frequent errors"
-    parser.add_argument("--errors", action="store_true", help=errors)
-    parser.add_argument("--html", metavar="FILE", help="write a page of the errors with their sentences")
-    train = "training data, read as FILE is: adds the scores of segments that occur in it, and of others, to the errors"
-    parser.add_argument("--train", type=FILE, metavar="FILE", help=train)
-
-
-@command("MODEL FILE", "scores and errors on a labelled file", _evaluate_arguments)
-def evaluate(options: Namespace) -> None:
-    """Score a saved model on a labelled file, as fit scores it on development data, and analyse its errors."""
-    from pathlib import Path
-
-    from structperc.data.output import check_output_path
-    from structperc.loading import load_biased
-    from structperc.metrics.corpus_scores import score_prediction
-    from structperc.reports.tables import write_json
-    from structperc.tagging.labelled_files import read_gold
-
-    check_output_path(options.json)
-    check_output_path(options.html)
-    if options.train is not None and not (options.errors or options.html):
-        raise InputError("evaluate: --train adds to the errors; set --errors or --html as well")
-    tagger = load_biased(options.model, options.bias, options.trust)
-    corpus = read_gold(tagger, options.file, read_options(options))
-    prediction = tagger.predict(corpus)
-    found = score_prediction(tagger.gold_labels(corpus), corpus, prediction)
-    size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
-    record = {"model": options.model, "file": options.file, **size, **found.by_name(), "types": found.by_type()}
-    print(found.table())
-    if options.errors or options.html:
-        record["errors"] = _errors(tagger, corpus, prediction, options)
-    if options.json is not None:
-        write_json(Path(options.json), record)
-
-
-def _errors(tagger: "Model", corpus: "Corpus", prediction: "Prediction", options: Namespace) -> dict[str, Any]:
-    """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
-    from structperc.analysis import error_analysis, error_html, error_lines, error_record
-    from structperc.data.output import write_lines
-    from structperc.reports.html_pages import page_title
-    from structperc.tagging.labelled_files import read_gold
-
-    reading = read_options(options)._replace(dropped="ignored")
-    training = None if options.train is None else read_gold(tagger, options.train, reading)
-    analysis = error_analysis(corpus, prediction, tagger.labels.scheme, training)
-    if options.errors:
-        print("\n".join(error_lines(analysis)))
-    if options.html is not None:
-        title, notes = page_title("Errors", options.model, options.file)
-        write_lines(options.html, error_html(analysis, title, notes, tagger.labels.type_names))
-    return error_record(analysis)
-
-
-def _pseudo_label_arguments(parser: CommandParser) -> None:
-    add_labelled_file(parser)
-    parser.add_argument("-o", "--output", required=True, help="a file of columns to write")
-    least = "lowest probability of an added label (default 0.9)"
-    parser.add_argument("--min-probability", type=float, default=0.9, metavar="P", help=least)
-
-
-@command("MODEL FILE -o FILE", "labels for unknown ones of training data", _pseudo_label_arguments)
-def pseudo_label(options: Namespace) -> None:
-    """Replace unknown labels of training data by those of which a model is sure, to train again (self-training)."""
-    from structperc.analysis.pseudo_labels import output_lines, pseudo_labels
-    from structperc.data.output import check_output_path, write_lines
-    from structperc.loading import load_chain
-    from structperc.tagging.labelled_files import read_incomplete
-
-    check_output_path(options.output)
-    tagger, reading = load_chain(options.model, options.trust), read_options(options)
-    found = pseudo_labels(tagger, read_incomplete(tagger, options.file, reading), options.min_probability)
-    write_lines(options.output, output_lines(tagger, options.file, found.corpus, reading))
-    print("\n".join([*found.lines(), f"{options.output}: columns with labels in {tagger.labels.scheme}"]))
+    from structperc.models import Model
 
 
 def _calibrate_arguments(parser: CommandParser) -> None:
@@ -142,8 +47,6 @@ def _calibrate_arguments(parser: CommandParser) -> None:
 @command("MODEL FILE", "a bias for recall or precision", _calibrate_arguments)
 def calibrate(options: Namespace) -> None:
     """Fit a bias for recall or precision, and a temperature, on development data, and save them with the model."""
-    from pathlib import Path
-
     from structperc.analysis import fit_certified_bias
     from structperc.analysis.bias_fitting import fit_bias, fit_temperature
     from structperc.analysis.bias_report import bias_lines, certified_lines, plot_precision_recall
@@ -213,121 +116,15 @@ def _cost(text: str) -> tuple[str, float]:
         raise InputError(f"--cost {text}: give missed=COST or spurious=COST, such as missed=5") from None
 
 
-def _compare_arguments(parser: CommandParser) -> None:
-    what = "folder of a run, e.g. runs/quickstart/1, or a file of CoNLL columns, label last"
-    parser.add_argument("systems", type=FILE, nargs="+", metavar="RUN-OR-FILE", help=what)
-    parser.add_argument(
-        "--gold", type=FILE, help="CoNLL columns, label last; default: the last column but one of the predictions"
-    )
-    parser.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
-    scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU, IO or none; default: the one that fits them all, else IOB2"
-    parser.add_argument("--scheme", help=scheme)
-    add_labels(parser, "gold; default: that of the predictions, or the one that fits")
-    add_encoding(parser)
-    parser.add_argument("--beta", type=float, default=1.0, help="beta of the F measure; above 1, recall counts more")
-
-
-@command("A B [C ...]", "runs or prediction files, McNemar tests", _compare_arguments)
-def compare(options: Namespace) -> None:
-    """Compare runs or prediction files."""
-    from structperc.data.scheme_detection import check_labels, common_scheme, to_scheme
-    from structperc.metrics import compare, compare_all
-    from structperc.training.predictions import (
-        document_numbers,
-        gold_column,
-        label_column,
-        predictions_of,
-        short_names,
-    )
-
-    places, encoding = options.systems, options.encoding
-    if len(places) < 2:
-        raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
-    paths = [str(predictions_of(prediction_folder(place), options.split)) for place in places]
-    encodings = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
-    if options.gold is None:
-        words, gold = gold_column(paths[0], encodings[paths[0]])
-    else:
-        words, gold = label_column(options.gold, encoding, "label")
-    predictions = {}
-    for path in paths:
-        own_words, predicted = label_column(path, encodings[path])
-        if own_words != words:
-            raise InputError(f"{path}: its sentences or words are not those of {options.gold or paths[0]}")
-        if options.gold is None and gold_column(path, encodings[path])[1] != gold:
-            raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
-        predictions[path] = predicted
-    scheme = options.scheme or common_scheme(predictions)
-    for path, predicted in predictions.items():
-        check_labels(predicted, path, scheme)
-    converted = to_scheme(gold, options.gold or paths[0], scheme, options.labels)
-    names, found = short_names(places), [predictions[path] for path in paths]
-    if len(places) == 2:
-        documents = document_numbers(options.gold or paths[0], encodings.get(options.gold or paths[0], encoding))
-        pair = (names[0], names[1])
-        print(compare(converted, found[0], found[1], scheme, pair, options.beta, documents).table())
-    else:
-        print(compare_all(converted, found, names, scheme, options.beta).table())
-
-
-def _shrink_arguments(parser: CommandParser) -> None:
-    add_model(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where the smaller model is written")
-    parser.add_argument("--below", type=float, default=0.0, help="weights smaller than that count as 0 (default 0)")
-    types = ("float32", "float16", "int8")
-    parser.add_argument("--table", choices=types, default="float32", help="numbers in the file")
-    parser.add_argument("--data", type=FILE, metavar="FILE", help="score the model before and after on a labelled file")
-    add_gold_reading(parser)
-
-
-@command("MODEL -o FOLDER", "drop small weights, store fewer bits", _shrink_arguments)
-def shrink(options: Namespace) -> None:
-    """Save a model without features of weight 0, small weights, or with fewer bits."""
-    from pathlib import Path
-
-    from structperc.data.output import write_errors
-    from structperc.models.chain_model import ChainModel
-    from structperc.models.saving import prune
-    from structperc.reports.tables import text_table
-    from structperc.tagging.labelled_files import read_gold
-
-    tagger = ChainModel.load(options.model, trusted=options.trust)
-    corpus = read_gold(tagger, options.data, read_options(options)) if options.data else None
-    before = _size_and_score("before", options.model, tagger, corpus)
-    small = prune(tagger, options.below)
-    with write_errors(options.output):
-        Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-    small.save(options.output, options.table)
-    small = ChainModel.load(options.output, trusted=options.trust)
-    after = _size_and_score("after", options.output, small, corpus)
-    if corpus is not None:
-        after.append(f"{float(after[-1]) - float(before[-1]):+.2f}")
-    heading = ["", "megabytes", "features", "weights not 0", *(["score", "change"] if corpus else [])]
-    print("\n".join(text_table([heading, before, after], "<>")))
-
-
-def _size_and_score(name: str, folder: str, tagger: "ChainModel", corpus: "Corpus | None") -> list[str]:
-    from pathlib import Path
-
-    from structperc.metrics.corpus_scores import score_prediction
-    from structperc.scorers import SegmentLinear
-
-    size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
-    features = tagger.features.n_node_features + tagger.features.n_edge_features
-    if isinstance(tagger.scorer, SegmentLinear):
-        features += tagger.scorer.segments.n_features
-    weights = sum(int(parameter.count_nonzero()) for parameter in tagger.parameters())
-    row = [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}"]
-    if corpus is None:
-        return row
-    scores = score_prediction(tagger.gold_labels(corpus), corpus, tagger.predict(corpus)).by_name()
-    return [*row, f"{100 * scores['score']:.2f}"]
-
-
 def _push_arguments(parser: CommandParser) -> None:
-    model = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
-    parser.add_argument("model", type=MODEL, action=ModelArgument, help=model)
-    parser.add_argument("repository", help="id of the repository, such as me/tagger; it is created if missing")
+    add_model(parser)
+    repository = "id of the repository, such as me/tagger; it is created if missing; or -o FOLDER"
+    parser.add_argument("repository", nargs="?", help=repository)
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="write the model into a folder, not to the hub")
+    small = "leave out features all of whose weights are smaller than that; 0: features without weights"
+    parser.add_argument("--below", type=float, metavar="W", help=small)
+    types = ("float32", "float16", "int8")
+    parser.add_argument("--table", choices=types, default="float32", help="numbers of feature weights in the file")
     parser.add_argument("--private", action="store_true", default=None, help="make a new repository private")
     parser.add_argument("--token", help="access token of the hub; default: HF_TOKEN, or that of `hf auth login`")
     parser.add_argument(
@@ -339,11 +136,52 @@ def _push_arguments(parser: CommandParser) -> None:
     parser.add_argument("--message", default="A saved model", help="commit message")
 
 
-@command("MODEL REPOSITORY", "a saved model and its card on the hub", _push_arguments)
+@command("MODEL REPOSITORY", "a model on the hub, or a smaller one", _push_arguments)
 def push(options: Namespace) -> None:
-    """Put a saved model and its card, README.md, into a repository of the Hugging Face hub."""
+    """Put a saved model and its card, README.md, on the Hugging Face hub, or into a folder; as it is, or smaller."""
+    from tempfile import TemporaryDirectory
+
     from structperc.models.hub import push_folder
 
+    if (options.repository is None) == (options.output is None):
+        raise InputError("push: name a repository, or a folder with -o")
     card = {"licence": options.licence, "language": options.language, "commit_message": options.message}
     place = {"private": options.private, "token": options.token, "branch": options.branch}
-    print(push_folder(options.model, options.repository, **card, **place))
+    if options.output is not None:
+        _save_smaller(options.output, options)
+    elif options.below is None and options.table == "float32":
+        print(push_folder(options.model, options.repository, **card, **place))
+    else:
+        with TemporaryDirectory() as folder:
+            _save_smaller(folder, options)
+            print(push_folder(folder, options.repository, **card, **place))
+
+
+def _save_smaller(folder: str, options: Namespace) -> None:
+    """Save a model without small weights, or with fewer bits, and print its sizes before and after."""
+    from structperc.data.output import write_errors
+    from structperc.models import Model
+    from structperc.models.saving import prune
+    from structperc.reports.tables import text_table
+
+    model = Model.load(options.model, trusted=options.trust)
+    small = model if options.below is None else prune(model, options.below)
+    with write_errors(folder):
+        Path(folder).parent.mkdir(parents=True, exist_ok=True)
+    small.save(folder, options.table)
+    rows = [["", "megabytes", "features", "weights not 0"]]
+    small = Model.load(folder, trusted=options.trust)
+    rows += [_size("before", options.model, model), _size("after", folder, small)]
+    print("\n".join(text_table(rows, "<>")))
+
+
+def _size(name: str, folder: str, model: "Model") -> list[str]:
+    from structperc.scorers import SegmentLinear
+
+    size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
+    features = model.features.n_node_features + model.features.n_edge_features
+    scorer = getattr(model, "scorer", None)
+    if isinstance(scorer, SegmentLinear):
+        features += scorer.segments.n_features
+    weights = sum(int(parameter.count_nonzero()) for parameter in model.parameters())
+    return [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}"]

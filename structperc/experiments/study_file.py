@@ -119,7 +119,7 @@ def read_study(file: str) -> Study:
     if baseline not in top["rows"]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(top['rows'])}")
     if all(row.predictions for row in rows):
-        raise InputError(f"{file}: rows: all are predictions of other systems; structperc compare compares files")
+        raise InputError(f"{file}: rows: all are predictions of other systems; structperc evaluate compares files")
     other = [f"{row.name} {row.seeds}" for row in rows if not {*row.seeds} <= {*top["seeds"]}]
     if other:
         logger.warning("%s: seeds are %s, but rows have others: %s", file, top["seeds"], ", ".join(other))

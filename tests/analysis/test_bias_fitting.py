@@ -273,7 +273,9 @@ def test_overlapping_segments_in_outputs(run, fails, calibrated, tmp_path):
 
 def test_reliability_shows_both_temperatures(run, calibrated, tmp_path):
     calibrated("--temperature")
-    lines = run("reliability", tmp_path / "run" / "model", tmp_path / "dev.txt", "--types", "--bins", 5).splitlines()
+    lines = run(
+        "evaluate", tmp_path / "run" / "model", tmp_path / "dev.txt", "--types", "--reliability", 5
+    ).splitlines()
     rows = [line.split() for line in lines[1 : lines.index("")]]
     ece = {temperature: float(row[-2]) for row in rows if "tokens" in row for temperature in [row[2]]}
     assert len(ece) == 2

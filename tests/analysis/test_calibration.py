@@ -134,17 +134,17 @@ def folder(dev, tmp_path_factory):
 
 @pytest.fixture
 def run(run):
-    return partial(run, "reliability")
+    return partial(run, "evaluate", "--reliability=10")
 
 
 @pytest.fixture
 def fails(fails):
-    return partial(fails, "reliability")
+    return partial(fails, "evaluate", "--reliability=10")
 
 
 def test_table_of_several_models(run, folder, dev):
     models = [folder / name / "1" / "model" for name in ("ml", "mce")]
-    lines = [line.split() for line in run(*models, folder / "dev.txt", "--bins", 4).splitlines()]
+    lines = [line.split() for line in run(*models, folder / "dev.txt", "--reliability", 4).splitlines()]
     assert lines[0] == ["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]
     found = {tuple(line[:2]): list(map(float, line[2:])) for line in lines[1:5]}
     for model, name in zip(models, ("ml/1", "mce/1"), strict=True):
@@ -173,7 +173,7 @@ def test_bad_input(fails, folder, tmp_path):
     model, file = folder / "ml" / "1" / "model", folder / "dev.txt"
     assert str(tmp_path / "none") in fails(tmp_path / "none", file)
     assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
-    assert "bins " in fails(model, file, "--bins", 0)
+    assert "bins " in fails(model, file, "--reliability", 0)
     assert "'label'" in fails(model, file, "--columns", "word")
     assert "nowhere" in fails(model, file, "--csv", tmp_path / "nowhere" / "r.csv")
     assert ".xyz" in fails(model, file, "--plot", tmp_path / "r.xyz")

@@ -266,7 +266,7 @@ def file(tmp_path):
 
 
 def test_decisions_of_a_file(run, model, file):
-    text = run("decisions", model, file)
+    text = run("explain", model, file)
     assert re.findall(r"^sentence (\d) \((.*)\): \d tokens?, score (\d+), (\d) of", text, re.MULTILINE) == [
         ("1", f"{file}:1", "295", "4"),
         ("2", f"{file}:7", "90", "1"),
@@ -274,15 +274,15 @@ def test_decisions_of_a_file(run, model, file):
     ]
     assert text.splitlines()[-len(DECISION_NOTES) :] == list(DECISION_NOTES)
     assert "wrong (WDT)" in text
-    assert "correct" not in "".join(run("decisions", model, file, "--columns", "word").splitlines()[:2])
-    assert re.findall(r"^sentence (\d)", run("decisions", model, file, "--n", 2), re.MULTILINE) == ["1", "2"]
-    chosen = run("decisions", model, file, "--sentence", 3, 1)
+    assert "correct" not in "".join(run("explain", model, file, "--columns", "word").splitlines()[:2])
+    assert re.findall(r"^sentence (\d)", run("explain", model, file, "--sentences", 1, 2), re.MULTILINE) == ["1", "2"]
+    chosen = run("explain", model, file, "--sentences", 3, 1)
     assert re.findall(r"^sentence (\d)", chosen, re.MULTILINE) == ["3", "1"]
     assert set(chosen.splitlines()) < set(text.splitlines())
 
 
 def test_decisions_as_a_page(run, model, file, tmp_path):
-    assert run("decisions", model, file, "--html", tmp_path / "page.html") == run("decisions", model, file)
+    assert run("explain", model, file, "--html", tmp_path / "page.html") == run("explain", model, file)
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     assert page.seen.count("section") == 3
     assert all(note in page.text for note in DECISION_NOTES)
@@ -303,25 +303,24 @@ def test_tag_writes_the_order_before_the_label(run, model, file, tmp_path):
     assert [line[:2] + line[3:] for line in fields] == plain
     run("tag", model, file, "--order", "--columns", "word", "gold", "-o", tmp_path / "out.txt")
     assert without_names((tmp_path / "out.txt").read_text()) == tagged
-    compared = run("compare", tmp_path / "out.txt", tmp_path / "out.txt", "--gold", file, "--scheme", "none")
+    compared = run("evaluate", tmp_path / "out.txt", tmp_path / "out.txt", "--gold", file, "--scheme", "none")
     assert "87.50" in compared  # 7 of 8
 
 
 def test_models_without_an_order(fails, chain, file, tmp_path):
     said = "a ChainModel does not record a decision order"
-    assert f"{chain}: {said}" in fails("decisions", chain, file, "--html", tmp_path / "page.html")
+    assert "--sentences is an option for FILE and a guided tagger" in fails("explain", chain, file, "--sentences", 1)
     assert f"{chain}: {said}" in fails("tag", chain, file, "--order", "-o", tmp_path / "out.txt")
-    assert not {"page.html", "out.txt"} & {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "out.txt").exists()
 
 
 def test_bad_input(fails, model, file, tmp_path):
-    shown = partial(fails, "decisions")
+    shown = partial(fails, "explain")
     assert str(tmp_path / "none") in shown(tmp_path / "none", file)
     assert str(tmp_path / "none.txt") in shown(model, tmp_path / "none.txt")
-    assert "--n " in shown(model, file, "--n", 0)
     for number in (0, -1, 4):
         assert f"sentence {number} is not among the 3 of {file}; choose 1..3" in shown(
-            model, file, "--sentence", 1, number
+            model, file, "--sentences", 1, number
         )
     assert "nowhere" in shown(model, file, "--html", tmp_path / "nowhere" / "page.html")
     assert "labels sentences" in shown(model, file, "--unit", "document")
@@ -378,4 +377,4 @@ def test_predict_writes_the_order_before_gold(config, run, dev, tmp_path):
     order = [step.number for one in decisions(saved, dev.slice(0, 20)) for step in one.in_text]
     assert [int(row[2]) for row in rows if row and row[0] != "-DOCSTART-"] == order
     (tmp_path / "fitted.conll").write_text(fitted)
-    assert "+0.00" in run("compare", kept, tmp_path / "fitted.conll")
+    assert "+0.00" in run("evaluate", kept, tmp_path / "fitted.conll")

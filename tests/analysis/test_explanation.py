@@ -494,8 +494,8 @@ def test_command_explains_all_changed_documents(run, model, file, dev, changed):
     assert re.findall(r"^document (\d+) ", text, re.MULTILINE) == [str(one.row + 1) for one in changed]
     assert text.splitlines()[-1] == summarise(changed, dev).line()
     assert f"{file}:" in text
-    assert text == run(model, file, "--n", 40)
-    assert text != run(model, file, "--n", 2)
+    assert text == run(model, file, "--candidates", 40)
+    assert text != run(model, file, "--candidates", 2)
 
 
 def test_command_explains_one_document(run, model, file, dev, changed):
@@ -516,7 +516,7 @@ def test_command_writes_the_page(run, model, file, dev, changed, tmp_path):
 def test_bad_input(fails, model, file, dev, tmp_path):
     assert str(tmp_path / "none") in fails(tmp_path / "none", file)
     assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
-    assert "--n " in fails(model, file, "--n", 0)
+    assert "number of candidates must be" in fails(model, file, "--candidates", 0)
     for number in (0, -1, len(dev) + 1):
         message = fails(model, file, "--document", number)
         assert f"document {number} does not exist" in message

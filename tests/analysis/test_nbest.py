@@ -188,7 +188,7 @@ def test_seconds_are_parts_of_the_whole(tagger, dev):
 
 @pytest.mark.parametrize("sizes", [[0], [5, -1], []])
 def test_bad_sizes(tagger, dev, sizes):
-    with pytest.raises(InputError, match="--n "):
+    with pytest.raises(InputError, match="lengths of candidate"):
         nbest_scores(tagger, dev, sizes)
 
 
@@ -237,7 +237,7 @@ def run(capsys):
 
     def run(*arguments):
         capsys.readouterr()
-        assert main(["candidates", *map(str, arguments)]) == 0
+        assert main(["evaluate", *map(str, arguments)]) == 0
         head, *rows, seconds = capsys.readouterr().out.splitlines()
         assert "oracle F1" in head
         assert seconds.startswith("seconds")
@@ -248,7 +248,7 @@ def run(capsys):
 
 @pytest.fixture
 def fails(fails):
-    return partial(fails, "candidates")
+    return partial(fails, "evaluate")
 
 
 def cells(row):
@@ -257,13 +257,13 @@ def cells(row):
 
 
 def test_table(run, model, file, tagger, dev):
-    found = run(model, file, "--n", 1, 7, 30)
+    found = run(model, file, "--candidates", 1, 7, 30)
     for row, wanted in zip(found, nbest_scores(tagger, dev, [1, 7, 30]).rows, strict=True):
         assert row == pytest.approx(cells(wanted), abs=0.051, nan_ok=True)
 
 
 def test_csv_and_plot(run, model, file, tagger, dev, tmp_path):
-    run(model, file, "--n", 1, 7, "--csv", tmp_path / "n.csv", "--plot", tmp_path / "n.png")
+    run(model, file, "--candidates", 1, 7, "--csv", tmp_path / "n.csv", "--plot", tmp_path / "n.png")
     with open(tmp_path / "n.csv", newline="", encoding="utf-8") as lines:
         head, *rows = csv.reader(lines)
     assert head[:2] == ["n", "f1"]
@@ -276,7 +276,7 @@ def test_csv_and_plot(run, model, file, tagger, dev, tmp_path):
 
 
 def test_bad_input(fails, model, file, dev, tmp_path):
-    assert "--n " in fails(model, file, "--n", 0)
+    assert "lengths of candidate" in fails(model, file, "--candidates", 0)
     assert str(tmp_path / "none") in fails(tmp_path / "none", file)
     assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
     assert "'label'" in fails(model, file, "--columns", "word", "pos")
@@ -310,4 +310,4 @@ def test_documents_without_marks(fails, run, model, dev, tmp_path):
     alone = Corpus(dev.columns, dev.sentences, dev.sentences, torch.arange(len(dev.sentences) - 1).numpy())
     write_conll(tmp_path / "plain.txt", alone)
     assert "--unit sentence" in fails(model, tmp_path / "plain.txt")
-    assert run(model, tmp_path / "plain.txt", "--unit", "sentence", "--n", 2)
+    assert run(model, tmp_path / "plain.txt", "--unit", "sentence", "--candidates", 2)

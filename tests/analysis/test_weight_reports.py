@@ -255,7 +255,7 @@ def saved(tmp_path):
 
 
 def test_text_names_every_listed_weight(saved, capsys):
-    assert main(["weights", str(saved), "--top", "5"]) == 0
+    assert main(["explain", str(saved), "--top", "5"]) == 0
     text = capsys.readouterr().out
     tagger = Tagger.load(saved)
     head, *rows = text.split("\n\n")[0].splitlines()
@@ -273,7 +273,7 @@ def test_text_names_every_listed_weight(saved, capsys):
 
 
 def test_page_has_all_weights(saved, tmp_path, capsys):
-    assert main(["weights", str(saved), "--top", "3", "--html", str(tmp_path / "page.html")]) == 0
+    assert main(["explain", str(saved), "--top", "3", "--html", str(tmp_path / "page.html")]) == 0
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     found = weights(Tagger.load(saved), 3)
     for group in found:
@@ -307,7 +307,7 @@ def test_tables_escape_names():
 
 
 def test_csv_has_all_weights(saved, tmp_path):
-    assert main(["weights", str(saved), "--top", "4", "--csv", str(tmp_path / "w.csv")]) == 0
+    assert main(["explain", str(saved), "--top", "4", "--csv", str(tmp_path / "w.csv")]) == 0
     with open(tmp_path / "w.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     tagger = Tagger.load(saved)
@@ -316,7 +316,7 @@ def test_csv_has_all_weights(saved, tmp_path):
 
 
 def test_plot_is_written(saved, tmp_path):
-    assert main(["weights", str(saved), "--plot", str(tmp_path / "w.svg")]) == 0
+    assert main(["explain", str(saved), "--plot", str(tmp_path / "w.svg")]) == 0
     assert (tmp_path / "w.svg").read_bytes()[:5] == b"<?xml"
 
 
@@ -346,8 +346,8 @@ def test_plot_of_any_name(tmp_path, name):
     ],
 )
 def test_bad_options(saved, tmp_path, fails, options, fact):
-    assert fact in fails("weights", saved, *(option.format(tmp_path) for option in options))
+    assert fact in fails("explain", saved, *(option.format(tmp_path) for option in options))
 
 
 def test_no_model(tmp_path, fails):
-    assert str(tmp_path / "none") in fails("weights", tmp_path / "none")
+    assert str(tmp_path / "none") in fails("explain", tmp_path / "none")

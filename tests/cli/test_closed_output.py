@@ -39,10 +39,10 @@ def test_files_are_written(trained, gold, closed, run, tmp_path, capsys):
     model = trained.folder / "model"
     for name, arguments in {
         "scores.json": ["evaluate", model, *gold, "--json"],
-        "lists.csv": ["candidates", model, *gold, "--n", 1, 2, "--csv"],
-        "bins.csv": ["reliability", model, *gold, "--csv"],
-        "weights.html": ["weights", model, "--html"],
-        "weights.csv": ["weights", model, "--csv"],
+        "lists.csv": ["evaluate", model, *gold, "--candidates", 1, 2, "--csv"],
+        "bins.csv": ["evaluate", model, *gold, "--reliability", "--csv"],
+        "weights.html": ["explain", model, "--html"],
+        "weights.csv": ["explain", model, "--csv"],
     }.items():
         assert closed(*arguments, tmp_path / name) == 1
         assert "Error" not in capsys.readouterr().err

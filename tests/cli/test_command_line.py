@@ -96,7 +96,7 @@ def test_options_of_trainings_on_the_page():
     assert names == {"-c FILE": set(TRAININGS), **known}
 
 
-@pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])
+@pytest.mark.parametrize("name", ["tag", "study", "evaluate"])
 def test_help_of_a_command(name, capsys):
     for arguments in (["help", name], [name, "--help"]):
         with pytest.raises(SystemExit) as stopped:
@@ -248,7 +248,7 @@ def test_debug_shows_the_traceback(error, ended):
         ("set separator: tab", "fit", "set data.separator: tab"),
         ("set labels: IOB2 TYPE-B", "init", "set --labels 'IOB2 TYPE-B'"),
         ("set scheme: none", "check", "set --labels none"),
-        ("set scheme: none", "compare", "set scheme: none"),
+        ("set scheme: none", "evaluate", "set scheme: none"),
     ],
 )
 def test_advice_names_the_options_of_the_command(advice, command, expected):

@@ -119,12 +119,12 @@ def test_gold_of_files_with_predictions_is_found(run, fails, numbered, said, tmp
     assert "predicted predicted2, gold is column 3" in said[-1]
     for options in ([], ["--gold", tagged]):
         assert ["F1", "66.67", "66.67", "+0.00"] in [
-            line.split() for line in run("compare", tagged, twice, *options).splitlines()
+            line.split() for line in run("evaluate", tagged, twice, *options).splitlines()
         ]
     kept = numbered.run / "predictions" / "dev.conll"
     assert f1(run("evaluate", model, kept)) == 100
     assert "gold is column 2" in said[-1]
-    assert "--gold FILE" in fails("compare", _tagged_words(run, model, tmp_path), tagged)
+    assert "--gold FILE" in fails("evaluate", _tagged_words(run, model, tmp_path), tagged)
 
 
 def test_predictions_are_no_gold(run, fails, numbered, tmp_path):
@@ -233,7 +233,7 @@ def test_overlapping_gold(run, fails, file, marked):
     assert "--overlaps longest" in fails("evaluate", model, path)
     assert scores(run, model, path, "--overlaps", "longest")["recall"] == 1 / 2
     assert scores(run, model, path, "--overlaps", "first", "--dropped", "ignored")["recall"] == 1
-    assert "50.00" in run("candidates", model, path, "--overlaps", "longest", "--n", "1")
+    assert "50.00" in run("evaluate", model, path, "--overlaps", "longest", "--candidates", "1")
 
 
 def test_types_and_strictness_of_the_model(begun, run, fails, tmp_path):

@@ -26,8 +26,9 @@ for arguments in json.loads(sys.argv[1]):
 
 def calls():
     """Arguments of every command with each of its inputs missing, and all others present."""
-    configured = [[name, "-c", "missing.yaml"] for name in [*TRAININGS, "noise"]]
-    yield from [*configured, ["sweep", "-c", "missing.yaml", "--grid", "a=1"]]
+    configured = [[name, "-c", "missing.yaml"] for name in TRAININGS]
+    yield from [*configured, ["study", "-c", "missing.yaml", "--grid", "a=1"]]
+    yield ["check", "--label-errors", "-c", "missing.yaml"]
     for command in COMMANDS:
         parser = command.parser() if command.parser else None
         for wrong in parser.arguments if parser else []:

@@ -11,7 +11,7 @@ from tests.conftest import QUICKSTART, SMALL
 def test_list_and_file(run, tmp_path):
     options = ["--data.unit=sentence", "--trainer.max_epochs=1", "--folds", "2", "-n", "1"]
     files = ["--csv", tmp_path / "noise.csv", "--json", tmp_path / "noise.jsonl"]
-    printed = run("noise", "-c", QUICKSTART, *SMALL, *options, *files)
+    printed = run("check", "--label-errors", "-c", QUICKSTART, *SMALL, *options, *files)
     with (tmp_path / "noise.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["probability"]) >= float(rows[-1]["probability"])
@@ -24,5 +24,5 @@ def test_list_and_file(run, tmp_path):
 
 
 def test_mistakes(fails):
-    assert "data.unit" in fails("noise", "-c", QUICKSTART, *SMALL)
-    assert "-n" in fails("noise", "-c", QUICKSTART, "-n", "-1")
+    assert "data.unit" in fails("check", "--label-errors", "-c", QUICKSTART, *SMALL)
+    assert "-n" in fails("check", "--label-errors", "-c", QUICKSTART, "-n", "-1")

@@ -78,7 +78,7 @@ def test_fields_with_spaces(run, fails, file, model, tmp_path):
     assert lines[0].startswith("New York\tB-LOC\t")
     printed = run("evaluate", model, tmp_path / "out.txt", "--separator", "tab", "--unit", "sentence")
     assert "processed 3 tokens with 2 phrases" in printed
-    assert "token accuracy" in run("compare", tmp_path / "out.txt", tmp_path / "out.txt")
+    assert "token accuracy" in run("evaluate", tmp_path / "out.txt", tmp_path / "out.txt")
 
 
 def test_gold_in_another_notation(run, fails, file, model):
@@ -122,10 +122,10 @@ def test_encodings(run, fails, file, model, tmp_path):
     found = run("tag", model, path, "--encoding", "latin-1", "--unit", "sentence")
     assert found == run("tag", model, file("Käthe\nAnna\n"), "--unit", "sentence")
     labelled.write_bytes("Käthe B-PER\nAnna O\n".encode("utf-16"))
-    assert "--encoding utf-16" in fails("compare", labelled, labelled, "--gold", labelled)
-    assert "100.00" in run("compare", labelled, labelled, "--gold", labelled, "--encoding", "utf-16")
-    text = run("reliability", model, labelled, "--encoding", "utf-16", "--unit", "sentence")
-    assert text == run("reliability", model, file("Käthe B-PER\nAnna O\n"), "--unit", "sentence")
+    assert "--encoding utf-16" in fails("evaluate", labelled, labelled, "--gold", labelled)
+    assert "100.00" in run("evaluate", labelled, labelled, "--gold", labelled, "--encoding", "utf-16")
+    text = run("evaluate", model, labelled, "--encoding", "utf-16", "--unit", "sentence", "--reliability")
+    assert text == run("evaluate", model, file("Käthe B-PER\nAnna O\n"), "--unit", "sentence", "--reliability")
 
 
 def test_tag_reads_a_pipe(run, file, model, tmp_path):

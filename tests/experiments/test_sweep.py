@@ -165,7 +165,7 @@ class Sweeps:
         return None
 
     def arguments(self, *options, grid="1,2"):
-        return self.runs.arguments("sweep", "--grid", f"{KEY}={grid}", *options)
+        return self.runs.arguments("study", "--grid", f"{KEY}={grid}", *options)
 
     def __call__(self, *options, grid="1,2", status=0):
         self.capsys.readouterr()
@@ -295,7 +295,7 @@ def test_mistakes_before_training(sweeps, options, grid, named):
 
 
 def test_a_sweep_without_a_grid(runs, fails):
-    assert "--grid" in fails(*runs.arguments("sweep"))
+    assert "--grid" in fails(*runs.arguments("study"))
 
 
 # -- trainings ------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_trainings_of_points(forked, runs, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     moody = ["--model.criterion=moods.Moody", "--grid", "model.criterion.init_args.mood=good,bad"]
-    arguments = runs.arguments("sweep", *moody, "--trainer.max_epochs=1")
+    arguments = runs.arguments("study", *moody, "--trainer.max_epochs=1")
     assert main(arguments) == 0
     text = capsys.readouterr().out
     folder = runs.root / "sweep-mood"

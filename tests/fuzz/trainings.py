@@ -72,7 +72,7 @@ def series(folder: Path) -> dict[str, Kind]:
     options = [*SIZES, "--data.dev=0", *QUIET, "--trainer.max_epochs=1"]
     return {
         "study": Kind(["study", str(folder / "study.yaml"), "--root=study"]),
-        "sweep": Kind(["sweep", f"--config={CONFIGS / 'quickstart.yaml'}", *grid, *options]),
+        "sweep": Kind(["study", f"--config={CONFIGS / 'quickstart.yaml'}", *grid, *options]),
     }
 
 

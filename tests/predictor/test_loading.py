@@ -59,11 +59,11 @@ from structperc.cli.main import main
 model, labelled = sys.argv[1:]
 for name, *arguments in (
     ("evaluate", model, labelled, "--errors"),
-    ("weights", model),
+    ("explain", model),
     ("select", model, labelled, "--columns", "word", "_"),
-    ("reliability", model, labelled),
+    ("evaluate", model, labelled, "--reliability"),
     ("calibrate", model, labelled, "--temperature"),
-    ("compare", labelled, labelled, "--gold", labelled),
+    ("evaluate", labelled, labelled, "--gold", labelled),
 ):
     assert main([name, *arguments]) == 0, name
     print("imports of", name, sorted({"pytorch_lightning", "datasets"} & set(sys.modules)))
@@ -149,7 +149,7 @@ def test_commands_that_read_models_import_no_trainer(tmp_path):
     make_tagger(Sentences(sentences(8)), CRFLoss()).save(tmp_path / "model")
     (tmp_path / "labelled.txt").write_text("Anna B-PER\nsaw O\n\nRome B-LOC\n")
     printed = child(COMMANDS, tmp_path / "model", tmp_path / "labelled.txt")
-    names = "evaluate", "weights", "select", "reliability", "calibrate", "compare"
+    names = "evaluate", "explain", "select", "evaluate", "calibrate", "evaluate"
     assert [line for line in printed.splitlines() if "imports of" in line] == [f"imports of {x} []" for x in names]
 
 

@@ -53,10 +53,14 @@ def test_outputs_are_checked_first(fails, tmp_path):
     for path in (file, model / "model.json", model / "model.safetensors"):
         path.touch()
     for option in ("--csv", "--plot"):
-        for command in (["weights", model], ["candidates", model, file], ["reliability", model, file]):
+        for command in (
+            ["explain", model],
+            ["evaluate", model, file, "--candidates"],
+            ["evaluate", model, file, "--reliability"],
+        ):
             assert "folder.png: " in fails(*command, option, tmp_path / "folder.png")
             assert str(model) not in fails(*command, option, "")
-    for command in (["tag", "-o"], ["explain", "--html"], ["decisions", "--html"]):
+    for command in (["tag", "-o"], ["explain", "--html"], ["explain", "--html"]):
         if command[0] != "tag":  # writes into folders
             assert "folder: " in fails(command[0], model, file, command[1], tmp_path / "folder")
         assert str(model) not in fails(command[0], model, file, command[1], "")

@@ -283,14 +283,14 @@ def test_commands_take_the_model(runs, run, name, file):
     lines = run("tag", model, path, "--columns", "word", "_", "-k", "2").splitlines()
     scores = [float(line.split()[3]) for line in lines if line.startswith("# ")]
     assert scores == pytest.approx([one.score for found in tagger.kbest(corpus, 2) for one in found], rel=1e-5)
-    table = run("candidates", model, path, "--n", "1", "6").splitlines()
+    table = run("evaluate", model, path, "--candidates", "1", "6").splitlines()
     data.encode(tagger.first.encode, "test")
     assert f"{100 * evaluate(tagger.first, data, 'test').compute()['score']:.2f}" in table[1]
     assert f"{100 * results_of(runs.run(name))['test']['score']:.2f}" in table[2]
     errors = run("evaluate", model, path, "--errors")
     assert f"{100 * results_of(runs.run(name))['test']['score']:.2f}" in errors.splitlines()[1]
     assert "Kinds of errors" in errors
-    text = run("weights", model, "--top", "4")
+    text = run("explain", model, "--top", "4")
     assert "FirstScore: largest weights" in text
     if name in STRINGS:
         assert "LexiconShapes(typed=False): largest weights" in text

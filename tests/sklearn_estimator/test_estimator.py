@@ -459,6 +459,6 @@ def test_likelihood_of_a_function_has_marginals(words):
 def test_commands_read_the_saved_tagger(dicts, tmp_path, capsys):
     tagger = quick().fit(*dicts).tagger_
     tagger.save(tmp_path / "model")
-    assert main(["weights", str(tmp_path / "model"), "--top", "3"]) == 0
+    assert main(["explain", str(tmp_path / "model"), "--top", "3"]) == 0
     largest = max(quick().fit(*dicts).state_features_.items(), key=lambda item: abs(item[1]))
     assert largest[0][0] in capsys.readouterr().out

@@ -114,7 +114,7 @@ def test_commands_that_need_a_lattice(config, tmp_path, capsys):
         FileTagger(model, OutputOptions(k=3), ReadOptions(["word", "pos"])).tag_file(str(text))
     with pytest.raises(InputError, match=r"GuidedTagger.*Tagger"):
         Tagger.load(model)
-    assert main(["weights", model]) == 2
+    assert main(["explain", model]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

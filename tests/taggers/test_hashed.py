@@ -80,7 +80,7 @@ def test_model_with_collisions(data, tmp_path):
 
 def test_names_of_shared_buckets(data, tmp_path, run):
     trained(data, 8, PerceptronLoss).save(tmp_path / "model")
-    shown = run("weights", str(tmp_path / "model"), "--top", "5")
+    shown = run("explain", str(tmp_path / "model"), "--top", "5")
     assert re.search(r"^node features: about 1,1\d\d different ones in 25\d of 256 buckets \(hash_bits: 8\)", shown)
     assert re.search(r"\[-?\d\]=\S* and \d+ more -> [BIO]", shown)
     assert "node template" not in shown

@@ -143,6 +143,13 @@ def test_save_pretrained_with_push(hub, saved, tmp_path):
     assert metadata(hub)["license"] == "mit"
 
 
+@pytest.mark.usefixtures("hub")
+def test_a_smaller_model_is_pushed(saved, run):
+    *sizes, address = run("push", saved, "me/x", "--table", "int8").splitlines()
+    assert [line.split()[0] for line in sizes[1:]] == ["before", "after"]
+    assert address == "https://huggingface.co/me/x/commit/1"
+
+
 def test_the_command(hub, saved, run):
     options = ["--private", "--token", "secret", "--licence", "apache-2.0", "--language", "en", "--language", "de"]
     assert run("push", saved, "me/x", *options) == "https://huggingface.co/me/x/commit/1\n"

@@ -229,23 +229,13 @@ def test_damaged_quantised_tables(entry, rows, message):
 def test_output_of_prune(tmp_path, run):
     tagger = tagger_of("indexed")
     tagger.save(tmp_path / "model")
-    lines = [f"{w} _ {label}" for w, label in zip(*(corpus(3).columns[r] for r in ("word", "label")), strict=True)]
-    (tmp_path / "dev.conll").write_text("\n".join(lines) + "\n")
     small = tmp_path / "new" / "small"
-    data = ["--data", tmp_path / "dev.conll", "--columns", "word", "_", "label"]
-    shown = run("shrink", tmp_path / "model", "-o", small, "--below", "0.3", "--table", "int8", *data).splitlines()
+    shown = run("push", tmp_path / "model", "-o", small, "--below", "0.3", "--table", "int8").splitlines()
     heading, before, after = (line.split() for line in shown)
-    assert heading == ["megabytes", "features", "weights", "not", "0", "score", "change"]
+    assert heading == ["megabytes", "features", "weights", "not", "0"]
     assert (before[0], after[0]) == ("before", "after")
     loaded = Tagger.load(small)
     kept = loaded.features.n_node_features + loaded.features.n_edge_features
     assert int(after[2]) == kept < int(before[2])
-    assert float(after[5]) == round(float(after[4]) - float(before[4]), 2)
     tables = json.loads((small / "model.json").read_text())["tables"]
     assert [entry["width"] for entry in tables.values()] == ["int8", "int8"]
-
-
-def test_sizes_in_the_output(tmp_path, run):
-    tagger_of("no edges").save(tmp_path / "model")
-    heading, *_ = run("shrink", tmp_path / "model", "-o", tmp_path / "small").splitlines()
-    assert heading.split() == ["megabytes", "features", "weights", "not", "0"]

@@ -150,11 +150,11 @@ ENTRANCES: dict[str, Callable[[], Any]] = {
     "load": lambda: Tagger.load("model"),
     "from_pretrained": lambda: Tagger.from_pretrained("model"),
     "tag": lambda: main(["tag", "model", "text.txt", "--columns", "word", "_"]),
-    "candidates": lambda: main(["candidates", "model", "text.txt"]),
+    "candidates": lambda: main(["evaluate", "model", "text.txt", "--candidates", "1"]),
     "explain": lambda: main(["explain", "model", "text.txt"]),
-    "weights": lambda: main(["weights", "model"]),
-    "decisions": lambda: main(["decisions", "model", "text.txt"]),
-    "reliability": lambda: main(["reliability", "model", "text.txt"]),
+    "weights": lambda: main(["explain", "model"]),
+    "decisions": lambda: main(["explain", "model", "text.txt"]),
+    "reliability": lambda: main(["evaluate", "model", "text.txt", "--reliability"]),
 }
 
 
@@ -299,7 +299,7 @@ def test_mismatched_sizes(place):
 
 def test_trust_option(place, capsys):
     edit(place / "model", names("own.Own", "criterion"))
-    assert main(["weights", "model", "--trust", "own"]) == 0
+    assert main(["explain", "model", "--trust", "own"]) == 0
     assert (place / "canary").read_text() == "imported"
     assert capsys.readouterr().err == ""
 

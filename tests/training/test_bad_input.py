@@ -125,7 +125,7 @@ def test_roots_below_files(project):
     file = project.folder / "dev.txt"
     assert f"{file}/1: " in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
-    assert f"{file}/a: " in project.fails(*grid, "--root", f"{file}/a", command="sweep")
+    assert f"{file}/a: " in project.fails(*grid, "--root", f"{file}/a", command="study")
 
 
 def test_weights_of_another_label_set(project):

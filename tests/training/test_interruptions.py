@@ -87,7 +87,7 @@ def test_series_resumed_by_the_same_command(runs, stopped, monkeypatch, tmp_path
     study = ["study", str(tmp_path / "study.yaml"), "--root", str(tmp_path / "study")]
     assert stopped(*study) == study
     _, *options = runs.arguments("fit")
-    sweep = ["sweep", *options, "--grid", "model.search.k=1,2", "--root", str(tmp_path / "sweep")]
+    sweep = ["study", *options, "--grid", "model.search.k=1,2", "--root", str(tmp_path / "sweep")]
     assert stopped(*sweep) == sweep
 
 

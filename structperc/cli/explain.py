@@ -1,0 +1,133 @@
+"""structperc explain MODEL [FILE]: weights by name, decisions that non-local features changed, order of decisions."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from structperc.cli.arguments import FILE, CommandParser, add_gold_reading, add_model, command, read_options
+from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from structperc.models.chain_model import ChainModel
+    from structperc.taggers.guided_tagger import GuidedTagger
+
+CANDIDATES = 100  # for models that decode with the best one alone
+FIRST = 10  # sentences whose decisions are shown
+WEIGHTS, CHANGES, DECISIONS = "without FILE", "for FILE and a model of chains", "for FILE and a guided tagger"
+OPTIONS = {WEIGHTS: ("top", "plot", "csv"), CHANGES: ("document", "candidates"), DECISIONS: ("sentences",)}
+
+
+def _arguments(parser: CommandParser) -> None:
+    add_model(parser)
+    file = "file with or without gold labels: explain the decisions in it; without FILE: the largest weights by name"
+    parser.add_argument("file", type=FILE, nargs="?", help=file)
+    parser.add_argument("--top", type=int, help="weights, label pairs and templates per list (default 20)")
+    parser.add_argument("--plot", metavar="FILE", help="write a figure of the weights: .png, .svg, .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="write all weights that are listed")
+    parser.add_argument("--document", type=int, help="number of the one to explain, from 1; default: all that changed")
+    n = "candidates that non-local features re-score; default: as many as the model decodes with, or 100"
+    parser.add_argument("--candidates", type=int, metavar="N", help=n)
+    numbers = "numbers of those whose decisions are shown in order, from 1; default: the first ten"
+    parser.add_argument("--sentences", nargs="+", action="extend", type=int, metavar="N", help=numbers)
+    parser.add_argument("--html", metavar="FILE", help="write a page for the browser, too")
+    add_gold_reading(parser)
+
+
+@command("MODEL [FILE]", "weights by name; why it decided in a file", _arguments)
+def explain(options: Namespace) -> None:
+    """Show the largest weights of a model; or, given a file, what non-local features changed or a guided tagger did."""
+    from structperc.data.output import check_output_path
+    from structperc.loading import load_guided
+    from structperc.models import ChainModel, Model
+    from structperc.reports.figures import check_figure
+
+    check_figure(options.plot)
+    check_output_path(options.csv)
+    check_output_path(options.html)
+    if options.file is None:
+        _check_kind(WEIGHTS, options)
+        _weights(ChainModel.load(options.model, trusted=options.trust), options)
+        return
+    model = Model.load(options.model, trusted=options.trust)
+    if isinstance(model, ChainModel):
+        _check_kind(CHANGES, options)
+        _changes(model, options)
+    else:
+        _check_kind(DECISIONS, options)
+        _decisions(load_guided(options.model, options.trust), options)
+
+
+def _check_kind(kind: str, options: Namespace) -> None:
+    """Raise InputError for options of another kind of explanation."""
+    for other, names in OPTIONS.items():
+        for name in names if other != kind else ():
+            if getattr(options, name) is not None:
+                raise InputError(f"explain: --{name} is an option {other}; leave it out")
+
+
+def _weights(tagger: "ChainModel", options: Namespace) -> None:
+    """Print and write the largest weights of a model."""
+    from structperc.analysis.weight_ranking import Weight, weight_lines, weights, weights_page
+    from structperc.data.output import write_lines
+    from structperc.reports.figures import plot_weights, write_figure
+    from structperc.reports.tables import write_csv
+    from structperc.training.predictions import short_names
+
+    top = 20 if options.top is None else options.top
+    groups = weights(tagger, top)
+    if options.plot:
+        bars = [(group.sums.name, [(weight.name, weight.value) for weight in group.largest]) for group in groups]
+        write_figure(options.plot, plot_weights(bars))
+    if options.csv:
+        write_csv(options.csv, Weight._fields, (weight for group in groups for weight in group.listed))
+    if options.html:
+        title = f"Weights of {short_names([options.model])[0]}"
+        write_lines(options.html, weights_page(groups, title, [options.model]))
+    print("\n".join([*tagger.features.summary(), *weight_lines(groups, top)]))
+
+
+def _changes(tagger: "ChainModel", options: Namespace) -> None:
+    """Print and write which decisions non-local features changed, and why."""
+    from structperc.analysis.explanation import check_explainable, explain, explain_changed, summarise
+    from structperc.analysis.explanation_report import explanation_html, explanation_lines, legend
+    from structperc.data.output import write_lines
+    from structperc.reports.html_pages import page_title
+    from structperc.tagging.labelled_files import read_corpus
+
+    n = options.candidates
+    if n is None:
+        n = tagger.decoder.k if tagger.decoder.k > 1 else CANDIDATES
+    check_explainable(tagger, n)
+    corpus = read_corpus(tagger, options.file, read_options(options))
+    if options.document is None:
+        found = list(explain_changed(tagger, corpus, n))
+        closing = [summarise(found, corpus).line()]
+    else:
+        found, closing = [explain(tagger, corpus, options.document - 1, n)], []
+    if options.html is not None:
+        title, notes = page_title("Changed by non-local features", options.model, options.file)
+        write_lines(options.html, explanation_html(found, title, [*notes, *closing], tagger.labels.type_names))
+    for explanation in found:
+        print("\n".join([*explanation_lines(explanation), ""]))
+    for line in (*legend(found), *closing):
+        print(line)
+
+
+def _decisions(tagger: "GuidedTagger", options: Namespace) -> None:
+    """Print and write how a guided tagger decides sentences, step by step."""
+    from structperc.analysis.decision_order import DECISION_NOTES, decision_html, decision_lines, decisions
+    from structperc.data.output import write_lines
+    from structperc.reports.html_pages import page_title
+    from structperc.tagging.labelled_files import read_corpus
+
+    reading = read_options(options)
+    tagger.check_unit(reading.unit or tagger.unit)
+    corpus = read_corpus(tagger, options.file, reading)
+    numbers = options.sentences or range(1, min(FIRST, len(corpus)) + 1)
+    found = decisions(tagger, corpus, [number - 1 for number in numbers])
+    if options.html is not None:
+        title, notes = page_title("Order of decisions", options.model, options.file)
+        write_lines(options.html, decision_html(found, title, notes, tagger.labels.type_names))
+    for one in found:
+        print("\n".join([*decision_lines(one), ""]))
+    for line in DECISION_NOTES:
+        print(line)
