@@ -66,9 +66,9 @@ section "Times" 90 "$python" -m benchmarks.gpu times
 section "Times of segments" 60 "$python" -m benchmarks.gpu_segments times
 section "Share of the head in a training step" 40 "$python" -m benchmarks.gpu encoder
 if [ "$("$python" -c 'import torch; print(torch.cuda.is_available())')" = True ]; then
-    for config in quickstart embedded/bilstm_crf; do
-        section "fit -c configs/$config.yaml --trainer.accelerator gpu" 60 "$python" train.py fit \
-            -c "configs/$config.yaml" --trainer.accelerator gpu --trainer.default_root_dir "$scratch/runs" \
+    for config in quickstart studies/embedded#bilstm_crf; do
+        section "fit -c pkg:$config --trainer.accelerator gpu" 60 "$python" train.py fit \
+            -c "pkg:$config" --trainer.accelerator gpu --trainer.default_root_dir "$scratch/runs" \
             --trainer.enable_progress_bar false
     done
 fi

@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 BITS = (22, 20, 18)
 MEASURED = """
 import pathlib, resource, sys
@@ -37,7 +36,7 @@ class Run(NamedTuple):
 def run(smoke: bool) -> list[dict]:
     """Return F1, sizes, times and memory for some numbers of bits, each beside the index."""
     corpus = not smoke and "STRUCTPERC_DATA" in os.environ
-    config = "conll2003/sentences_pa" if corpus else "quickstart"
+    config = "studies/kazama2007#sentences_pa" if corpus else "quickstart"
     index = _fit(config, None, smoke)
     looked = BITS[-1:] if smoke else BITS
     rows = []
@@ -64,7 +63,7 @@ def _fit(config: str, bits: int | None, smoke: bool) -> Run:
         hashed = [] if bits is None else [f"--model.features.init_args.hash_bits={bits}"]
         few = ["--trainer.max_epochs=2"] if smoke else []
         options = ["--trainer.accelerator=cpu", f"--trainer.default_root_dir={root}", *few, *hashed]
-        told = _run(["-c", MEASURED, root, "-c", str(CONFIGS / f"{config}.yaml"), *options])
+        told = _run(["-c", MEASURED, root, "-c", f"pkg:{config}", *options])
         (model,) = Path(root).rglob("model")
         (metrics,) = Path(root).rglob("metrics.csv")
         with metrics.open(encoding="utf-8") as file:

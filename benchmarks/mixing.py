@@ -21,9 +21,8 @@ from typing import NamedTuple
 from benchmarks.growth import grown
 from benchmarks.processes import at_once
 
-CONFIGS = Path(__file__).parents[1] / "configs"
-SENTENCES, DOCUMENTS = "conll2003/sentences_pa", "conll2003/margin"
-NONLOCAL = "conll2003/local_and_nonlocal_sentences"
+SENTENCES, DOCUMENTS = "studies/kazama2007#sentences_pa", "studies/kazama2007#margin"
+NONLOCAL = "studies/kazama2007#local_and_nonlocal_sentences"
 LARGE = 3_000_000  # tokens
 SPEED = "≥ 1.6"  # target
 
@@ -97,7 +96,7 @@ def _fit(case: Case, processes: int) -> Run:
         several = [f"--trainer.devices={processes}", "--trainer.strategy=ddp"] if processes > 1 else []
         limits = [f"--trainer.max_epochs={case.epochs}", "--trainer.accelerator=cpu"]
         options = [*case.options, *limits, f"--trainer.default_root_dir={root}", *several]
-        command = [sys.executable, "-m", "structperc", "fit", "-c", str(CONFIGS / f"{case.config}.yaml"), *options]
+        command = [sys.executable, "-m", "structperc", "fit", "-c", f"pkg:{case.config}", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr)

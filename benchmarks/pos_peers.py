@@ -26,7 +26,6 @@ from structperc.errors import InputError
 from structperc.metrics import compare_all
 from structperc.training import read_configuration
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 CORPORA = {"ud_ewt": "UD English EWT, XPOS", "wsj": "the WSJ sample", "embedded": "the embedded corpus"}
 ITERATIONS = {"window": (5, 10, 15, 20), "set_e": (5, 10, 15, 20), "nltk": (5, 10), "averaged": (10,), "guided": (10,)}
 DOCUMENTS = 1500  # of the embedded corpus
@@ -121,8 +120,8 @@ def size(task: Task, name: str) -> str:
 @contextmanager
 def task_of(name: str, seed: int, documents: int = DOCUMENTS) -> Iterator[Task]:
     """A corpus and its configurations; the embedded one is written to files and has those of wsj."""
-    configs = CONFIGS / ("wsj" if name == "embedded" else name)
-    options = read_configuration(configs / "guided.yaml")
+    study = f"pkg:studies/{'wsj' if name == 'embedded' else name}"
+    options = read_configuration(f"{study}#guided")
     data, templates = options["data"]["init_args"], options["model"]["init_args"]["features"]["init_args"]["node"]
     with tempfile.TemporaryDirectory() as folder:
         if name == "embedded":
@@ -130,7 +129,7 @@ def task_of(name: str, seed: int, documents: int = DOCUMENTS) -> Iterator[Task]:
             for split, file in data["files"].items():
                 write_conll(Path(folder) / file, embedded.corpus(split), ["word", "pos"])
             data["path"] = folder
-        yield Task(configs, Conll(**data), templates, seed)
+        yield Task(study, Conll(**data), templates, seed)
 
 
 def _figures(row: Row, one: Scores) -> list[tuple[str, str, float]]:

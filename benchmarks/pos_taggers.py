@@ -1,10 +1,10 @@
 """Part-of-speech taggers that learn from the same sentences: CRFsuite, NLTK and ours.
 
 window    CRFsuite's averaged perceptron: words -2..+2, two pairs of words, affixes up to nine letters, shape, a bias
-set_e     the same learner with the features of configs/CORPUS/guided.yaml (set E of Shen et al. 2007, Table 2)
+set_e     the same learner with the features of configs/studies/CORPUS.yaml#guided (set E of Shen et al. 2007, Table 2)
 nltk      NLTK's PerceptronTagger: from left to right, one decision at a time, with features of its own
-averaged  configs/CORPUS/averaged.yaml, our averaged perceptron of a chain
-guided    configs/CORPUS/guided.yaml, our guided learning
+averaged  configs/studies/CORPUS.yaml#averaged, our averaged perceptron of a chain
+guided    configs/studies/CORPUS.yaml#guided, our guided learning
 
 The peers end with the averaged weights of their last iteration. Of ours, as always in `fit`, the epoch that is best on
 the development file counts, and looking at it after each epoch is part of the training time.
@@ -38,9 +38,9 @@ Extraction = Callable[[Corpus], list[Strings]]  # features of each token, by sen
 class Task(NamedTuple):
     """What all taggers are given."""
 
-    configs: Path  # folder of averaged.yaml and guided.yaml
+    study: str  # with rows averaged and guided
     data: Conll
-    templates: list  # of guided.yaml
+    templates: list  # of the row guided
     seed: int
 
     @property
@@ -139,7 +139,7 @@ def fit(task: Task, iterations: int, config: str) -> Trained:
     """As the command `fit` trains; its report goes where progress goes."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         options = {
-            "config": task.configs / config,
+            "config": f"{task.study}#{config}",
             "seed_everything": task.seed,
             "data.seed": task.seed,
             "data.path": task.data.path,
@@ -156,6 +156,6 @@ TAGGERS: dict[str, Callable[[Task, int], Trained]] = {
     "window": partial(crfsuite, learn=windows),
     "set_e": partial(crfsuite, learn=named),
     "nltk": nltk,
-    "averaged": partial(fit, config="averaged.yaml"),
-    "guided": partial(fit, config="guided.yaml"),
+    "averaged": partial(fit, config="averaged"),
+    "guided": partial(fit, config="guided"),
 }

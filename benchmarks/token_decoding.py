@@ -1,8 +1,8 @@
 """python -m benchmarks.token_decoding MODEL: F1 of `decode_tokens` on CoNLL-2003, for several poolings and transitions.
 
-MODEL is a folder saved by configs/pretrained/entities_softmax.yaml. Its encoder and its linear layer become a token
-classifier of transformers, which labels eng.testa. Transitions are fitted on the first half of the file, or estimated
-from the labels of eng.train; scores are those of the second half.
+MODEL is a folder saved by configs/studies/fine_tuning_entities.yaml#softmax. Its encoder and its linear layer become a
+token classifier of transformers, which labels eng.testa. Transitions are fitted on the first half of the file, or
+estimated from the labels of eng.train; scores are those of the second half.
 """
 
 import argparse

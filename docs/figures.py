@@ -272,7 +272,7 @@ def nbest() -> Figure:
     return figure
 
 
-DECISIONS = [  # of a model of configs/embedded/guided.yaml: token, the step at which it was labelled, label
+DECISIONS = [  # of a model of configs/studies/embedded.yaml#guided: token, the step at which it was labelled, label
     ("The", 4, "O"),
     ("chairman", 2, "O"),
     ("of", 5, "O"),

@@ -9,9 +9,8 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.experiments.study_file import read_study
-from structperc.packaged_configs import packaged_names, packaged_path, packaged_root, split_arguments
-from structperc.training.overlays import read_configuration
-from structperc.training.run_folders import name_of
+from structperc.packaged_configs import name_of, packaged_names, packaged_path, packaged_root, split_arguments
+from structperc.training.overlays import read_configuration, to_yaml
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
@@ -36,12 +35,17 @@ def test_names_with_and_without_their_ending():
         == packaged_path("pkg:best/entities")
         == str(packaged_root() / "best/entities.yaml")
     )
+    assert packaged_path("pkg:studies/smoke#a row") == str(packaged_root() / "studies/smoke.yaml#a row")
     assert packaged_path("own.yaml") == "own.yaml"
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("pkg:quikstart", "did you mean pkg:quickstart?"), ("pkg:../pyproject.toml", "unknown packaged configuration")],
+    [
+        ("pkg:quikstart", "did you mean pkg:quickstart?"),
+        ("pkg:../pyproject.toml", "unknown packaged configuration"),
+        ("pkg:kazama2007/margin", "did you mean pkg:studies/kazama2007#margin, "),
+    ],
 )
 def test_unknown_name(name, words, fails):
     assert words in fails("fit", "-c", name)
@@ -57,38 +61,45 @@ def test_names_after_the_option():
         "--config",
         "b.yaml",
         "-cc.yaml",
+        "--row",
+        "a row",
         "--x=pkg:x",
         "pkg:y",
         "-c",
     ]
-    assert split_arguments(given) == ([quickstart, "a.yaml", "b.yaml", "c.yaml"], ["fit", "--x=pkg:x", "pkg:y", "-c"])
+    assert split_arguments(given) == (
+        [quickstart, "a.yaml", "b.yaml", "c.yaml#a row"],
+        ["fit", "--x=pkg:x", "pkg:y", "-c"],
+    )
 
 
 def test_a_run_has_the_name_of_its_configuration():
     assert name_of(packaged_path("pkg:best/entities")) == "best/entities"
+    assert name_of(packaged_path("pkg:studies/smoke#a row")) == "studies/smoke/a row"
+    assert name_of("plans/own.yaml#a/b") == "own/a%2Fb"
 
 
 def test_own_files_may_lie_over_packaged_ones(elsewhere):
     own = elsewhere / "own.yaml"
-    own.write_text("overlays: ['pkg:quickstart', 'pkg:overlays/methods/pa']\ntrainer: {max_epochs: 3}\n")
+    own.write_text("overlays: ['pkg:quickstart', 'pkg:overlays/methods#pa']\ntrainer: {max_epochs: 3}\n")
     found = read_configuration(own)
     assert found["trainer"]["max_epochs"] == 3
     assert found["model"]["optimizer"]["class_path"] == "structperc.optim.PassiveAggressive"
-    own.write_text("overlays: ['pkg:overlays/methods/pq']\n")
-    with pytest.raises(InputError, match="pkg:overlays/methods/pa"):
+    own.write_text("overlays: ['pkg:overlays/methods#pq']\n")
+    with pytest.raises(InputError, match=r"methods.yaml: there is no row 'pq'; .* pa, "):
         read_configuration(own)
 
 
 def test_a_packaged_study_finds_its_files(elsewhere):
-    plan = read_study(packaged_path("pkg:studies/smoke"))
-    assert all(Path(file).is_file() for row in plan.rows for file in row.configs)
+    for row in read_study(packaged_path("pkg:studies/smoke")).rows:
+        assert all(read_configuration(one)["trainer"]["max_epochs"] == 2 for one in row.configs)
 
 
 def test_an_own_study_may_name_packaged_ones(elsewhere):
     own = elsewhere / "own.yaml"
     own.write_text("seeds: [1]\nrows: {one: {configs: ['pkg:quickstart']}}\n")
     (row,) = read_study(str(own)).rows
-    assert row.configs == [packaged_path("pkg:quickstart")]
+    assert read_configuration(row.configs[0]) == read_configuration("pkg:quickstart")
 
 
 def test_a_run_from_a_name(run, elsewhere):
@@ -103,11 +114,12 @@ def test_the_list_and_one_of_them(run, fails):
     assert "pkg:best/entities " in run("configs", "best")
     assert "pkg:quickstart" not in run("configs", "best")
     found = [line.split() for line in run("configs", "FROZEN", "entities").splitlines()[1:]]
-    assert "pkg:pretrained/entities_frozen" in [name for name, *_ in found]
+    assert "pkg:studies/pretrained_entities#frozen" in [name for name, *_ in found]
     assert all({"STRUCTPERC_DATA", "STRUCTPERC_ENCODER"} <= {*variables} for _, *variables in found)
     names = [line.split()[0] for line in run("configs", "entities", "segments").splitlines()[1:]]
     assert names == sorted(names, key=lambda name: not name.startswith("pkg:best/"))  # recommended ones first
     assert run("configs", "pkg:quickstart") == (ROOT / "configs" / "quickstart.yaml").read_text()
+    assert run("configs", "pkg:overlays/methods#crf") == to_yaml(read_configuration("pkg:overlays/methods#crf"))
     assert "bets" in fails("configs", "bets")
 
 

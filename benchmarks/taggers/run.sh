@@ -27,13 +27,13 @@ encoder=(--encoder "$STRUCTPERC_ENCODER")
 for size in 3000 1000 300 100 all; do
     tagger $size words python ours --configs configs/best/entities_words.yaml
     tagger $size clusters python ours --configs configs/best/entities_clusters.yaml
-    tagger $size frozen python ours --configs configs/pretrained/entities_frozen_templates.yaml \
+    tagger $size frozen python ours --configs configs/best/entities_frozen_templates.yaml \
         --speed news2020 # vectors of the development file are in the cache after training
     tagger $size crfsuite "$VENVS/crfsuite/bin/python" crfsuite
     tagger $size spacy "$VENVS/spacy/bin/python" spacy
 done
 for size in 3000 all; do
-    tagger $size finetuned python ours --configs configs/pretrained/entities.yaml \
+    tagger $size finetuned python ours --configs configs/studies/fine_tuning_entities.yaml#crf \
         '--set=--model.parameter_groups.rates={scorer.encoder: 1.5e-4}'
     tagger $size crfsuite_words python crfsuite --features configs/best/entities_words.yaml # needs sklearn-crfsuite
     tagger $size tokentagger python transformers "${encoder[@]}" --head structperc

@@ -174,7 +174,7 @@ def explain_changed(tagger: ChainModel, corpus: Corpus, n: int = 100, progress: 
     Example:
         >>> from structperc import Tagger
         >>> from structperc.data import Synthetic
-        >>> tagger = Tagger.load("runs/embedded/local_and_nonlocal/1/model")  # doctest: +SKIP
+        >>> tagger = Tagger.load("runs/studies/embedded/local_and_nonlocal/1/model")  # doctest: +SKIP
         >>> explanations = explain_changed(tagger, Synthetic(unit="document").corpus("dev"))  # doctest: +SKIP
         >>> next(explanations).changes[0].verdict  # doctest: +SKIP
         'repaired'

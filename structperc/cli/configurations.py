@@ -4,14 +4,14 @@ import json
 import os
 import re
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
 from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged_names, packaged_path
+from structperc.packaged_configs import PREFIX, ROW, packaged_names, packaged_path, split_row
 from structperc.reports.tables import text_table
 from structperc.spelling import visible
 
@@ -45,7 +45,7 @@ data:
 
 
 def _configs_arguments(parser: CommandParser) -> None:
-    words = "words in names and descriptions, such as entities clusters; or one name to show, such as pkg:quickstart"
+    words = "words in names and descriptions, such as entities clusters; or names to show, such as pkg:quickstart"
     parser.add_argument("words", nargs="*", metavar="WORD", help=words)
 
 
@@ -54,16 +54,16 @@ def configs(options: Namespace) -> None:
     """List the configurations of the package that have all the words, recommended ones first, or show one."""
     if options.words and options.words[0].startswith(PREFIX):
         for name in options.words:
-            print(Path(packaged_path(name)).read_text(encoding="utf-8"), end="")
+            file, row = split_row(packaged_path(name))
+            print(Path(file).read_text(encoding="utf-8") if row is None else _row_text(name), end="")
         return
-    texts = {name: Path(packaged_path(PREFIX + name)).read_text(encoding="utf-8") for name in packaged_names()}
-    first_lines = {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
-    found = [name for name, line in first_lines.items() if _has_words(f"{name} {line}", options.words)]
+    lines = {one: line for name in packaged_names() for one, line in _contents(name)}
+    found = [name for name, line in lines.items() if _has_words(f"{name} {line}", options.words)]
     if not found:
         raise InputError(f"configs: none has {' and '.join(options.words)}; structperc configs lists all")
     found.sort(key=lambda name: not name.startswith(f"{RECOMMENDED}/"))
     trees: dict[str, MappingNode] = {}
-    rows = [[PREFIX + name, _variables(name, trees), first_lines[name]] for name in found]
+    rows = [[PREFIX + name, _variables(name, trees), lines[name]] for name in found]
     print("\n".join(text_table([["name", "reads", "content"], *rows], "<<<")))
 
 
@@ -71,17 +71,33 @@ def _has_words(text: str, words: Sequence[str]) -> bool:
     return all(word.casefold() in text.casefold() for word in words)
 
 
+def _contents(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and descriptions of a packaged file and its rows; those of a row are files without any."""
+    from structperc.data.yaml_file import parse_yaml
+
+    text = Path(packaged_path(PREFIX + name)).read_text(encoding="utf-8")
+    yield name, text.partition("\n")[0].removeprefix("# ")
+    for row, one in parse_yaml(text, name).get("rows", {}).items():
+        yield f"{name}{ROW}{row}", one.get("about") or " ".join(one.get("configs", []))
+
+
+def _row_text(name: str) -> str:
+    """Return the configuration of a row, merged with the files that it names."""
+    from structperc.training.overlays import read_configuration, to_yaml
+
+    return to_yaml(read_configuration(name))
+
+
 def _variables(name: str, trees: "dict[str, MappingNode]") -> str:
     """Return the environment variables that a packaged configuration reads; `trees` caches its parts."""
     from yaml import serialize
 
-    from structperc.training.overlays import KEY, compose
+    from structperc.training.overlays import ROWS, compose
 
     file = packaged_path(PREFIX + name)
-    text = Path(file).read_text(encoding="utf-8")
-    if f"\n{KEY}:" in text:
-        text = serialize(compose(file, trees))
-    return " ".join(dict.fromkeys(re.findall(r"\$\{(\w+)", text)))
+    if ROW in name or f"\n{ROWS}:" not in Path(file).read_text(encoding="utf-8"):
+        return " ".join(dict.fromkeys(re.findall(r"\$\{(\w+)", serialize(compose(file, trees)))))
+    return ""
 
 
 def _init_arguments(parser: CommandParser) -> None:
@@ -206,7 +222,7 @@ def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdo
         ),
         *(_column_options(found) if found.table is None else _table_options(found)),
     ]
-    if found.file_scheme not in ("none", "IOB2") and spans is None:
+    if found.file_scheme != "none" and spans is None:
         options.append((f"labels: {found.file_scheme}", "tag scheme of the files"))
     scheme = "none" if found.scheme == "none" else "IOB2"
     options.append((f"scheme: {scheme}", "tag scheme of the model; none: labels without segments"))

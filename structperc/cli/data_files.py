@@ -89,13 +89,12 @@ def _label_errors(options: Namespace, rest: list[str]) -> None:
     from structperc.data.json_data import json_line
     from structperc.data.output import check_output_path, write_lines
     from structperc.experiments.experiment import dry_run
-    from structperc.packaged_configs import packaged_path
     from structperc.reports.tables import write_csv
     from structperc.reranking.jackknife import JackKnife
 
     check_output_path(options.csv)
     check_output_path(options.json)
-    program = dry_run([*(f"--config={packaged_path(file)}" for file in options.config), *rest])
+    program = dry_run([*(f"--config={file}" for file in options.config), *rest])
     trainer = program.config["trainer"]
     seed = program.config["seed_everything"]
     plan = JackKnife(

@@ -3,6 +3,7 @@
 from structperc.cli.arguments import FILE, Command, CommandParser
 from structperc.cli.messages import print_lines
 from structperc.cli.train import FIT, HELP_ALL, check_configuration
+from structperc.packaged_configs import split_arguments
 
 
 def study_parser() -> CommandParser:
@@ -42,18 +43,17 @@ def _study(arguments: list[str]) -> None:
     if bool(options.grid) != bool(options.config) or bool(options.grid) == (options.file is not None):
         parser.error("give the file of a study, or a configuration with -c and --grid")
     if options.grid:
-        check_configuration([*(f"--config={file}" for file in options.config), *rest], ("train",))
+        files, rest = split_arguments([*(f"--config={file}" for file in options.config), *rest])
+        check_configuration([*(f"--config={file}" for file in files), *rest], ("train",))
     else:
         parser.parse_args(arguments)  # without options of fit
         FILE.check(options.file)
 
     from structperc.experiments import study, sweep
-    from structperc.packaged_configs import packaged_path
     from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["study", *arguments]):
         if options.grid:
-            files = [packaged_path(file) for file in options.config]
             print_lines(sweep(files, options.grid, options.holdout, options.seeds, options.root, rest))
         else:
             print_lines(study(options.file, options.root))

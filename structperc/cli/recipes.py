@@ -4,21 +4,19 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from structperc.errors import InputError
-from structperc.packaged_configs import packaged_path
 
 if TYPE_CHECKING:
     from structperc.data.survey import Survey
 
 Task = Literal["entities", "chunks", "parts_of_speech"]
 
-METHODS = "pkg:overlays/methods/"
-FEATURES = "pkg:overlays/features/"
-FROZEN = "pkg:pretrained/entities_frozen"  # with the templates that go with the vectors of an encoder
-ENCODER = re.compile(r'"\$\{STRUCTPERC_ENCODER\b[^}]*\}"')
+METHODS = "pkg:overlays/methods#"
+FEATURES = "pkg:overlays/features#"
+FROZEN = "pkg:studies/pretrained_entities#frozen"  # with the templates that go with the vectors of an encoder
+ENCODER = re.compile(r"\$\{STRUCTPERC_ENCODER\b[^}]*\}")
 FEATURE_SUMMARIES = {
     "entities": "words, affixes, character types, and other mentions of a word in its document",
     "chunks": "words, affixes, character types, and the column pos of parts of speech",
@@ -91,7 +89,7 @@ class Recipe(NamedTuple):
 
     Example:
         >>> Recipe("pa").overlays("chunks")[0]
-        ('pkg:overlays/features/chunks', 'words, affixes, character types, and the column pos of parts of speech')
+        ('pkg:overlays/features#chunks', 'words, affixes, character types, and the column pos of parts of speech')
     """
 
     learner: str
@@ -156,15 +154,17 @@ class Recipe(NamedTuple):
 
     def _encoder_lines(self) -> list[str]:
         """Return the lines of the overlay with the encoder that are below the key `model`."""
-        text = Path(packaged_path(FEATURES + LEARNERS[self.learner].encoder)).read_text(encoding="utf-8")
-        return ENCODER.sub(lambda _: json.dumps(self.encoder), text).partition("model:\n")[2].splitlines()
+        from structperc.training.overlays import read_configuration, to_yaml
+
+        text = to_yaml(read_configuration(FEATURES + LEARNERS[self.learner].encoder)["model"])
+        return [f"  {line}" for line in ENCODER.sub(lambda _: json.dumps(self.encoder), text).splitlines()]
 
 
 def recommended_templates(task: Task, neural: bool) -> list[Any]:
     """Return the node templates of the recommended configuration of a task, for a neural or a linear learner."""
     from structperc.training.overlays import read_configuration
 
-    found = read_configuration(packaged_path(FROZEN if neural else FEATURES + task))
+    found = read_configuration(FROZEN if neural else FEATURES + task)
     return list(found["model"]["features"]["init_args"]["node"])
 
 

@@ -40,7 +40,8 @@ class OptionHelp(NamedTuple):
     text: str
 
 
-CONFIG = OptionHelp("-c FILE", "", "a configuration, or pkg:NAME of the package; later ones override earlier ones")
+CONFIG = OptionHelp("-c FILE", "", "a file, pkg:NAME of the package, or STUDY#ROW; later ones override earlier ones")
+ROW = OptionHelp("--row ROW", "", "the row of the study that -c names before it")
 CHECKPOINT = OptionHelp("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
 RUNS = OptionHelp("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs; NAME: name of the configuration")
 DEVICE = OptionHelp("--trainer.accelerator NAME", "auto", "device: cpu, gpu, ...")
@@ -102,7 +103,7 @@ class TrainingCommand(NamedTuple):
         """Yield the lines of the short help."""
         yield f"usage: structperc {self.command} -c FILE [-c FILE ...] [--KEY VALUE ...]"
         yield from ("", self.text, "", "Every key of a configuration is an option. Most used, with their defaults:", "")
-        for option in (CONFIG, *self.options):
+        for option in (CONFIG, ROW, *self.options):
             default = f" (default {option.default})" if option.default else ""
             yield f"  {option.name:<32} {option.text}{default}"
         yield from ("", "Examples:", "", *(f"  structperc {example}" for example in self.examples), "")
@@ -141,7 +142,7 @@ TRAININGS = {
             "init train.txt --dev dev.txt -o own.yaml",
             "fit -c own.yaml",
             "fit -c own.yaml --trainer.max_epochs 20 --data.seed 2",
-            "fit -c pkg:quickstart -c pkg:overlays/methods/pa",
+            "fit -c pkg:quickstart -c pkg:overlays/methods#pa",
             "fit -c own.yaml --ckpt_path last --trainer.max_epochs 30",
         ),
         partial(_train, "fit"),
@@ -172,7 +173,7 @@ TRAININGS = {
         "Train first models on parts of the data, then a re-ranker of their candidates; save it as fit does.",
         (*(one for one in TRAINING if "features" not in one.name and "init_from" not in one.name), *JACKKNIFE, RESUME),
         (
-            "rerank -c pkg:embedded/reranking1",
+            "rerank -c pkg:studies/embedded#reranking1",
             "rerank -c own.yaml --trainer.max_epochs 20",
             "rerank validate -c own.yaml --ckpt_path best",
         ),

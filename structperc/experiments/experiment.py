@@ -11,16 +11,15 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
 from structperc.errors import InputError
+from structperc.packaged_configs import folder_name
 from structperc.training.lightning_messages import LOGGERS, at_level, input_errors
 from structperc.training.overlays import read_configuration
 from structperc.training.program import Program
@@ -28,7 +27,6 @@ from structperc.training.reranking import RerankingProgram
 from structperc.training.run_folders import checkpoint, next_run, runs
 
 LOG = "log.txt"
-MAX_FOLDER_NAME = 150  # characters
 
 
 class ExperimentRow(NamedTuple):
@@ -36,7 +34,7 @@ class ExperimentRow(NamedTuple):
 
     name: str
     command: str  # fit or rerank; empty for predictions
-    configs: list[str]  # files
+    configs: list[str]  # files, or rows of studies
     options: list[str]  # further arguments; the last value of an option counts
     seeds: list[int]  # empty: one training, with the seeds of the configuration
     init_from: str | None = None  # name of the row whose models its trainings start from
@@ -70,17 +68,8 @@ class ExperimentRow(NamedTuple):
         return [*(f"--config={file}" for file in self.configs), *self.options, *seeded]
 
 
-def folder_name(name: str) -> str:
-    """Return a distinct folder name that is valid in a path, not hidden and not too long."""
-    quoted = quote(name, safe=" ,=+-_.[]{}()'")
-    quoted = f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
-    if len(quoted) <= MAX_FOLDER_NAME:
-        return quoted
-    return f"{quoted[:MAX_FOLDER_NAME]}-{sha256(quoted.encode()).hexdigest()[:8]}"
-
-
 def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
-    """Return the contents of configuration files and further properties of trainings, as plain JSON types."""
+    """Return the contents of configurations and further properties of trainings, as plain JSON types."""
     return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
 
 

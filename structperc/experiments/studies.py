@@ -8,9 +8,9 @@ from typing import Any
 from structperc.data.output import write_lines
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.experiment import LOG, ExperimentRow, Run, check_same, folder_name, identity, run_trials
+from structperc.experiments.experiment import LOG, ExperimentRow, Run, check_same, identity, run_trials
 from structperc.experiments.prediction_files import foreign_run, gold_text, with_further_files
-from structperc.experiments.study_file import Study, check_study, configuration_file, read_study
+from structperc.experiments.study_file import Study, check_study, read_study
 from structperc.experiments.study_report import (
     RowResults,
     markdown,
@@ -26,10 +26,11 @@ from structperc.experiments.study_report import (
     write_runs,
 )
 from structperc.experiments.study_significance import Significance
-from structperc.packaged_configs import packaged_path
+from structperc.packaged_configs import folder_name, name_of, packaged_path
 from structperc.reports.figures import write_figure
 from structperc.reports.tables import write_json
-from structperc.training.run_folders import lock_folder, name_of
+from structperc.training.overlays import file_beside
+from structperc.training.run_folders import lock_folder
 
 RECORD, MEANS, RUNS, MARKDOWN, FIGURE = "study.json", "study.csv", "runs.csv", "study.md", "study.png"
 ROW_RECORD = "row.json"
@@ -60,7 +61,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
             or another study runs in the root. At the end: all runs failed.
 
     Example:
-        >>> _ = Path("study.yaml").write_text("seeds: [1, 2]\\nrows: {CRF: {configs: [configs/embedded/crf.yaml]}}")
+        >>> _ = Path("study.yaml").write_text("seeds: [1, 2]\\nrows: {CRF: {configs: [pkg:studies/embedded#crf]}}")
         >>> lines = study("study.yaml", root="runs/study")  # the trainings start when the lines are read
         >>> for line in lines:  # doctest: +SKIP
         ...     print(line)
@@ -160,8 +161,8 @@ def _run_several(file: str, top: dict[Any, Any], root: Path) -> Iterator[str]:
         raise InputError(f"{file}: only {STUDIES} is allowed here; move {list(top)[-1]} into each of the files")
     listed = top[STUDIES]
     if not (isinstance(listed, dict) and listed and all(isinstance(x, str) for pair in listed.items() for x in pair)):
-        raise InputError(f"{file}: {STUDIES}: name at least one, as in chunks: configs/studies/conll2000.yaml")
-    files = {name: configuration_file(path, file) for name, path in listed.items()}
+        raise InputError(f"{file}: {STUDIES}: name at least one, as in chunks: pkg:studies/conll2000")
+    files = {name: file_beside(file, path) for name, path in listed.items()}
     parts = {name: StudyRun(path, root / folder_name(name)) for name, path in files.items()}
     for name, part in parts.items():
         yield f"{name}:"

@@ -1,12 +1,13 @@
-"""Study files: the configurations, seeds and baseline of a study, and checks before its first training."""
+"""Study files: the rows, seeds and baseline of a study, and checks before its first training."""
 
 import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence, Set
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from yaml import MappingNode
 
 from structperc.builder import type_name
 from structperc.data.corpus import Corpus
@@ -18,29 +19,33 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError, errors_at
 from structperc.experiments.experiment import ExperimentRow, dry_run
 from structperc.experiments.prediction_files import check_words, path_of
-from structperc.packaged_configs import PREFIX, is_packaged, packaged_path, packaged_root
+from structperc.packaged_configs import ROW
 from structperc.progress import bar
+from structperc.training.configuration import flat_options
+from structperc.training.overlays import compose
 from structperc.training.predictions import SentenceStrings, label_column
 
 TOP_TYPES: dict[str, Any] = {
+    "base": list[str],
     "baseline": str,
     "evaluate": dict[str, str],
-    "options": list[str],
     "rows": dict[Any, Any],
     "seeds": list[int],
     "split": Literal["dev", "test"],
     "train_sizes": list[int | float | None],
+    "with": dict[str, Any],
 }
 ROW_TYPES: dict[str, Any] = {
+    "about": str,
     "command": Literal["fit", "rerank"],
     "configs": list[str],
     "costs": str,
     "init_from": str | None,
-    "options": list[str],
     "predictions": dict[str, str],
     "seeds": list[int],
+    "with": dict[str, Any],
 }
-RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
+RESERVED = ("ckpt_path", "data.seed", "seed_everything", "trainer.default_root_dir")  # options that a study sets
 SPLITS = ("train", "dev", "test")
 BATCH_OPTIONS = ("batch_size", "batch_tokens", "eval_batch_size", "shuffle", "predict")
 
@@ -62,17 +67,20 @@ def read_study(file: str) -> Study:
 
     The file is YAML::
 
-        baseline: CRF                         # default: the first row
+        baseline: crf                         # default: the first row
         split: dev                            # or test; default: dev
         seeds: [1, 2, 3]
-        options: [--trainer.max_epochs=20]    # options of all rows; default: none
+        base: [data.yaml]                     # configurations below all rows; default: none
+        with: {trainer: {max_epochs: 20}}     # values of all rows; default: none
         rows:
-          CRF: {configs: [configs/conll2000/map.yaml]}
-          NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
-          MCE-F: {configs: [FILE], init_from: CRF}    # start from the model of the same seed, or of the only one
+          crf: {about: A CRF, configs: [pkg:overlays/methods#map], with: {model: {prior: {C: 1}}}}
+          re-ranking: {configs: [FILE, FILE], command: rerank, seeds: [1]}
+          mce_f: {configs: ["#crf", FILE], init_from: crf}    # starts from the model of the same seed, or the only one
+
+    A row is the configuration FILE#ROW, see `overlays.compose`.
 
     With `train_sizes: [250, 0.5, null]` each row is trained with each of these values of `data.train_size`, as rows
-    "CRF, 250", "CRF, 0.5" and "CRF, all". With `evaluate: {news: FILE}` each model is also scored on these labelled
+    "crf, 250", "crf, 0.5" and "crf, all". With `evaluate: {news: FILE}` each model is also scored on these labelled
     files, and their scores have columns of their own.
 
     A row may have the predictions of another system in place of configurations: files of columns with the words of the
@@ -85,7 +93,7 @@ def read_study(file: str) -> Study:
         file: The study file.
 
     Raises:
-        InputError: A value is invalid or a file is missing; the message has file and key.
+        InputError: A value is invalid, or a file or another row is missing; the message has file and key.
 
     Example:
         >>> from pathlib import Path
@@ -99,6 +107,7 @@ def read_study(file: str) -> Study:
     if not top["rows"]:
         raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")
     rows: list[ExperimentRow] = []
+    known: dict[str, MappingNode] = {}
     for name, given in top["rows"].items():
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
@@ -110,9 +119,8 @@ def read_study(file: str) -> Study:
             continue
         if "costs" in row:
             raise InputError(f"{place}costs: a study measures the costs of its own trainings; leave it out")
-        configs = _configs(row.get("configs", []), file, f"{place}configs: ")
-        options, command = [*top.get("options", []), *row.get("options", [])], row.get("command", "fit")
-        made = ExperimentRow(name, command, configs, options, seeds, row.get("init_from"))
+        compose(f"{file}{ROW}{name}", known)
+        made = ExperimentRow(name, row.get("command", "fit"), [f"{file}{ROW}{name}"], [], seeds, row.get("init_from"))
         _check_start(made, rows, f"{place}init_from")
         rows.append(made)
     baseline = top.get("baseline", rows[0].name)
@@ -125,19 +133,6 @@ def read_study(file: str) -> Study:
         logger.warning("%s: seeds are %s, but rows have others: %s", file, top["seeds"], ", ".join(other))
     rows = _with_sizes(rows, top.get("train_sizes"), file)
     return Study(file, rows, baseline, top.get("split", "dev"), _further_files(top.get("evaluate", {}), file))
-
-
-def _configs(given: Sequence[str], study: str, place: str) -> list[str]:
-    """Return the paths of the configurations of a row. Raises InputError for none, missing and repeated ones."""
-    configs = [configuration_file(config, study) for config in given]
-    if not configs:
-        raise InputError(f"{place}name at least one file, or predictions of another system")
-    for config in configs:
-        if not Path(config).is_file():
-            raise InputError(f"{place}no file {config}; relative paths start in {Path.cwd()}")
-    if twice := next((one for one, other in combinations(configs, 2) if Path(one).samefile(other)), None):
-        raise InputError(f"{place}{twice} is given twice; leave out one")
-    return configs
 
 
 def _foreign_row(name: str, row: Mapping[str, Any], seeds: list[int], place: str, texts: Set[str]) -> ExperimentRow:
@@ -202,22 +197,9 @@ def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequenc
         raise InputError(
             f"{place}seeds: write different whole numbers from 0 to 2**32 - 1, as in [1, 2, 3], not {seeds}"
         )
-    for option in given.get("options", []):
-        key, equals, _ = option.partition("=")
-        if not (key.startswith("--") and equals):
-            raise InputError(f"{place}options: invalid option {option!r}; write --KEY=VALUE")
-        if key in RESERVED_OPTIONS:
-            raise InputError(f"{place}options: a study sets {key} itself; leave it out")
+    if reserved := flat_options(given.get("with", {})).keys() & RESERVED:
+        raise InputError(f"{place}with: a study sets {min(reserved)} itself; leave it out")
     return given
-
-
-def configuration_file(name: str, study: str) -> str:
-    """Return the path of a file named by a study; packaged studies may name packaged files, by configs/..."""
-    if not is_packaged(study) or name.startswith(PREFIX):
-        return packaged_path(name)
-    own = packaged_root().parent / name
-    here = not own.is_file() or (Path(name).is_file() and own.samefile(name))
-    return name if here else str(own)
 
 
 def _check_start(row: ExperimentRow, above: Sequence[ExperimentRow], where: str) -> None:

@@ -167,7 +167,7 @@ def sweep(
             points failed, or the training on all data.
 
     Example:
-        >>> lines = sweep(["configs/embedded/crf.yaml"], ["model.prior.C=0.1,1,10"])  # starts when it is read
+        >>> lines = sweep(["pkg:studies/embedded#crf"], ["model.prior.C=0.1,1,10"])  # starts when it is read
         >>> for line in lines:  # doctest: +SKIP
         ...     print(line)
     """

@@ -1,4 +1,4 @@
-"""Arguments of the commands, and configuration files merged with others, which they list under `overlays`."""
+"""Arguments of the commands, and configurations merged with others: files with their overlays, and rows of studies."""
 
 import os
 import re
@@ -11,14 +11,25 @@ from typing import Any, NamedTuple
 import yaml
 
 from structperc.data.text_files import check_exists, expand_path, expand_variables
-from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
+from structperc.data.yaml_file import STRING, find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged_named, packaged_path, split_arguments, suggest_packaged
+from structperc.packaged_configs import (
+    PREFIX,
+    ROW,
+    name_of,
+    packaged_named,
+    packaged_path,
+    split_arguments,
+    split_row,
+    suggest_packaged,
+)
 from structperc.spelling import did_you_mean
 
 CLASS_KEYS = ("class_path", "init_args", "dict_kwargs")
 MAP = "tag:yaml.org,2002:map"
 KEY = "overlays"
+ROWS, BASE, CONFIGS, WITH, START = "rows", "base", "configs", "with", "init_from"  # keys of studies and their rows
+CORPUS, DATA = "corpus", "data"
 APPENDED = "+"  # ends the name of an option whose list is added to the one below
 DEEPEST = 20  # nested overlays
 FILE_DATA = ("Conll", "Conllu", "Table")  # data modules of a folder and files in it
@@ -27,7 +38,7 @@ FILE_DATA = ("Conll", "Conllu", "Table")  # data modules of a folder and files i
 class Arguments(NamedTuple):
     """The arguments of a command line."""
 
-    files: list[str]  # configurations, the first at the bottom
+    files: list[str]  # configurations, the first at the bottom: files, rows of studies, or inline texts
     options: list[tuple[str, str]]  # (dotted key, text of the value)
     print_config: bool = False
     help_for: tuple[str, str] | None = None  # dotted key and class; "" for the whole command or all classes
@@ -73,7 +84,7 @@ def read_configuration(path: str | Path) -> Any:
     ones; `KEY+` adds a list to the one below.
 
     Args:
-        path: A YAML file.
+        path: A YAML file, FILE#ROW for a row of a study, or either of the package, as in pkg:best/entities.
 
     Raises:
         InputError: A file cannot be read or is not a configuration, or overlays form a cycle.
@@ -91,26 +102,42 @@ def read_configuration(path: str | Path) -> Any:
 def compose(path: str | Path, known: dict[str, yaml.MappingNode] | None = None) -> yaml.MappingNode:
     """Return the YAML tree of a file merged with its overlays, the first at the bottom.
 
-    Overlays may have overlays, too.
+    Overlays may have overlays, too. A row of a study, FILE#ROW, is its `with` over that of the study, over the files
+    under `configs` of the row, over those under `base` of the study.
 
     Paths are relative to the folder of the file that contains them; see `overlaid` for the rules. The nodes have the
     file and line of their origin. `known` caches the trees of files by their paths, for several calls.
 
     Raises:
-        InputError: A file cannot be read or is not a configuration, or overlays form a cycle; the message has its name.
+        InputError: A file cannot be read or is not a configuration, a row is unknown, or overlays form a cycle; the
+            message has the name of the file.
     """
-    return _composed(str(path), [], {} if known is None else known)
+    return _with_data(_composed(packaged_path(str(path)), [], {} if known is None else known))
 
 
 def compose_all(given: Sequence[str]) -> yaml.MappingNode:
     """Return the YAML tree of several configurations, each merged over those before it.
 
-    They are files, or inline texts such as "{seed_everything: 3}".
+    They are files, rows of studies, or inline texts such as "{seed_everything: 3}".
 
     Raises:
         InputError: See `compose`; or a file is missing.
     """
-    return reduce(overlaid, map(_tree_of, given))
+    return _with_data(reduce(overlaid, map(_tree_of, given)))
+
+
+def _with_data(tree: yaml.MappingNode) -> yaml.MappingNode:
+    """Return a tree whose `data` are those of `corpus`, merged with it, unless they have a class of their own."""
+    entries = _entries(tree)
+    corpus, data = entries.get(CORPUS), entries.get(DATA)
+    if not isinstance(corpus, yaml.MappingNode):
+        return tree
+    rest = [entry for entry in tree.value if entry[0].value not in (CORPUS, DATA)]
+    options = data if isinstance(data, yaml.MappingNode) else yaml.MappingNode(MAP, [])
+    merged = data if data is not None and _class(options) else overlaid(corpus, options)
+    name = next(key for key, _ in reversed(tree.value) if key.value in (CORPUS, DATA))
+    key = yaml.ScalarNode(name.tag, DATA, name.start_mark, name.end_mark)
+    return yaml.MappingNode(tree.tag, [*rest, (key, merged)], tree.start_mark, tree.end_mark)
 
 
 def check_paths(arguments: Sequence[str], splits: Iterable[str]) -> None:
@@ -238,7 +265,7 @@ def _text(text: str, name: str) -> yaml.ScalarNode:
 
 def _tree_of(given: str) -> yaml.MappingNode:
     """Return the tree of a file, or of an inline configuration."""
-    if os.path.exists(given) and not os.path.isdir(given):
+    if os.path.isfile(split_row(given)[0]) or (os.path.exists(given) and not os.path.isdir(given)):
         return _composed(given, [], {})
     node = parse_node(given, "inline")
     if isinstance(node, yaml.ScalarNode):
@@ -252,6 +279,7 @@ def _no_file(given: str) -> str:
     """Return the message for a missing file, with suggested files and packaged configurations."""
     if os.path.isdir(given):
         return "this is a folder; give a file in it"
+    given = split_row(given)[0]
     folder = Path(given).parent
     files = folder.glob("*.y*ml") if folder.is_dir() else ()
     similar = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]
@@ -268,14 +296,56 @@ def check_shape(value: Any, name: str) -> None:
 def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode]) -> yaml.MappingNode:
     """Compose an overlay of the files `above`, each of which contains the next; `known` caches trees by path."""
     if path not in known:
-        node = read_node(path)
-        check_shape(None if node is None else node_value(node), path)
-        assert isinstance(node, yaml.MappingNode)
-        below = [_composed(file, [*above, path], known) for file in _overlay_files(node, path, above)]
-        entries = [entry for entry in node.value if entry[0].value != KEY]
-        own = yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark)
-        known[path] = reduce(overlaid, [*below, own])
+        file, row = split_row(path)
+        node = known.get(file + ROW)  # of a study whose rows are composed
+        if node is None:
+            found = read_node(file)
+            check_shape(None if found is None else node_value(found), file)
+            assert isinstance(found, yaml.MappingNode)
+            node = known[file + ROW] = found
+        lists, own = _parts(node, file, row)
+        names = [one for part, key in lists for one in _overlay_files(part, key, path, above)]
+        below = [_composed(one, [*above, path], known) for one in names]
+        if not (parts := [*below, *own]):
+            raise InputError(
+                f"{path}: this row has no configuration; write {CONFIGS}: [FILE] or {WITH}: {{KEY: VALUE}}"
+            )
+        known[path] = reduce(overlaid, parts)
     return known[path]
+
+
+def _parts(
+    node: yaml.MappingNode, file: str, row: str | None
+) -> tuple[list[tuple[yaml.MappingNode, str]], list[yaml.MappingNode]]:
+    """Return the parts of a configuration that list files, each with the key of its list, and its own values.
+
+    Raises InputError for a study without a row, an unknown row, and one without a configuration.
+    """
+    entries = _entries(node)
+    rows = _entries(entries.get(ROWS))
+    if row not in rows:
+        if row is None and ROWS not in entries:
+            own = [entry for entry in node.value if entry[0].value != KEY]
+            return [(node, KEY)], [yaml.MappingNode(node.tag, own, node.start_mark, node.end_mark)]
+        if not rows:
+            raise InputError(f"{file}: this file has no rows" + ("" if row is None else f"; leave out {ROW}{row}"))
+        wrong = "this file has rows" if row is None else f"there is no row {row!r}"
+        raise InputError(f"{file}: {wrong}; give one as {file}{ROW}ROW or --row ROW: {', '.join(rows)}")
+    given = rows[row]
+    if not isinstance(given, yaml.MappingNode):
+        raise InputError(f"{place(given)}: rows.{row}: write a mapping, as in {{{CONFIGS}: [FILE]}}")
+    values = [_entries(part).get(WITH) for part in (node, given)]
+    if other := next((one for one in values if not isinstance(one, yaml.MappingNode | None)), None):
+        raise InputError(f"{place(other)}: {WITH}: expected a configuration, KEY: VALUE")
+    start = _entries(given).get(START)
+    own = [] if start is None else [_start(f"{file}{ROW}{start.value}", start)]
+    return [(node, BASE), (given, CONFIGS)], [*own, *(one for one in values if isinstance(one, yaml.MappingNode))]
+
+
+def _start(source: str, node: yaml.Node) -> yaml.MappingNode:
+    """Return a configuration that starts from the model that fit saves in the first run of a row."""
+    model = yaml.ScalarNode(STRING, f"runs/{name_of(source)}/1/model", node.start_mark, node.end_mark)
+    return _mapping("model", _mapping(START, model))
 
 
 def overlaid(below: yaml.MappingNode, above: yaml.MappingNode, owner: str | None = None) -> yaml.MappingNode:
@@ -308,8 +378,9 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode, owner: str | None
 
 
 def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.MappingNode:
-    """Return options without init_args as those of a class if the other node is a class; else the node."""
-    if _class(other) is None or not node.value or any(key.value in CLASS_KEYS for key, _ in node.value):
+    """Return options without init_args as those of a class if the other node has a class or init_args."""
+    classes = [any(key.value in CLASS_KEYS for key, _ in one.value) for one in (node, other)]
+    if classes != [False, True] or not node.value:
         return node
     return _mapping(CLASS_KEYS[1], node)
 
@@ -374,27 +445,34 @@ def _class(node: yaml.MappingNode) -> str | None:
     return next((value.value for key, value in node.value if key.value == CLASS_KEYS[0]), None)
 
 
-def _overlay_files(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]:
-    """Return the overlays of a file as paths relative to the working directory."""
-    key = find_key(node, [KEY])
+def _overlay_files(node: yaml.MappingNode, name: str, path: str, above: Sequence[str]) -> list[str]:
+    """Return the files and rows that a part of a file lists under a key, relative to the working directory."""
+    key = find_key(node, [name])
     if key is None:
         return []
-    where = f"{place(key)}: {KEY}"
-    given = node_value(node)[KEY]
+    where = f"{place(key)}: {name}"
+    given = node_value(node)[name]
     if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
         raise InputError(f"{where}: expected a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} nested overlays")
-    files = [
-        packaged_path(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one))
-        for one in given
-    ]
-    for file in files:
+    files = [file_beside(split_row(path)[0], one) for one in given]
+    for one in files:
+        file, row = split_row(one)
         if not os.path.isfile(file):
-            raise InputError(f"{where}: no file {file}; paths are relative to the folder of {path}")
-        if any(os.path.samefile(file, other) for other in (*above, path)):
-            raise InputError(f"{where}: a cycle of overlays leads back to {file}")
+            raise InputError(f"{where}: no file {file}; paths are relative to the folder of {split_row(path)[0]}")
+        higher = [split_row(other) for other in (*above, path)]
+        if any(row == other_row and os.path.samefile(file, other) for other, other_row in higher):
+            raise InputError(f"{where}: a cycle of overlays leads back to {one}")
     return files
+
+
+def file_beside(file: str, name: str) -> str:
+    """Return the path of a configuration that a file names: pkg:NAME, a path from the folder of the file, or #ROW."""
+    if name.startswith(PREFIX):
+        return packaged_path(name)
+    other, mark, row = name.partition(ROW)
+    return (_shortest(Path(file).parent / expand_path(other)) if other else file) + mark + row
 
 
 def _shortest(path: Path) -> str:

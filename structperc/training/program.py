@@ -18,6 +18,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_gather_objects, leave_process_group
 from structperc.errors import InputError
+from structperc.packaged_configs import name_of, split_row
 from structperc.progress import show_bars
 from structperc.reports.tables import write_json
 from structperc.reports.training_progress import best_score, progress_options, score_name
@@ -56,7 +57,6 @@ from structperc.training.run_folders import (
     checkpoint,
     lock_folder,
     lock_new_run,
-    name_of,
     next_run,
     resume_hint,
     resuming,
@@ -104,7 +104,9 @@ class Program:
         if given.print_config:
             self.shown_only = [to_yaml(self.config).rstrip()]
             return
-        name = name_of(["run", *(file for file in given.files if os.path.exists(file))][-1])  # not of inline texts
+        name = name_of(
+            ["run", *(one for one in given.files if os.path.exists(split_row(one)[0]))][-1]
+        )  # not inline texts
         self.root = root_of(Path(self.config["trainer"]["default_root_dir"] or Path("runs") / name))
         self.resumed = self._resumed(self.config["ckpt_path"])
 

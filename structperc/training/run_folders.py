@@ -10,7 +10,6 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from structperc.data.output import remove_stale
 from structperc.errors import InputError
-from structperc.packaged_configs import is_packaged, packaged_root
 
 LOCK = ".lock"  # remains in the folder; the system's lock on it ends with the process
 OPTION = "--ckpt_path"
@@ -19,14 +18,6 @@ OPTION = "--ckpt_path"
 def runs(root: Path) -> list[Path]:
     """Return the folders of the runs under a root, oldest first."""
     return [path for path in _numbered(root) if path.is_dir()]
-
-
-def name_of(file: str) -> str:
-    """Return a configuration file's path without its ending, below a folder "configs" if any: the name of its runs."""
-    path = Path(file).with_suffix("")
-    if is_packaged(file):
-        return str(path.resolve().relative_to(packaged_root().resolve()))
-    return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 
 def root_of(folder: Path) -> Path:

@@ -120,7 +120,7 @@ def test_length_of_short_help(name, run):
 
 
 @pytest.mark.parametrize(
-    ("configuration", "kind"), [("quickstart", "fit"), ("embedded/reranking1", "rerank")], ids=["fit", "rerank"]
+    ("configuration", "kind"), [("quickstart", "fit"), ("studies/embedded#reranking1", "rerank")], ids=["fit", "rerank"]
 )
 def test_options_of_short_help(configuration, kind):
     from structperc.datamodules.base import SequenceDataModule

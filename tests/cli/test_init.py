@@ -174,7 +174,7 @@ def test_new_file(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     Path("train.txt").write_text("Anna B-PER\nsleeps O\n")
     assert run("init", "train.txt", "-o", "own.yaml") == "own.yaml: structperc fit -c own.yaml\n"
-    assert read_yaml("own.yaml")["overlays"] == ["pkg:overlays/features/entities", "pkg:overlays/methods/map"]
+    assert read_yaml("own.yaml")["overlays"] == ["pkg:overlays/features#entities", "pkg:overlays/methods#map"]
 
 
 # -- tables ---------------------------------------------------------------------------------------------------

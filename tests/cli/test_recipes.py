@@ -7,7 +7,6 @@ import pytest
 
 from structperc.cli.recipes import LEARNERS
 from structperc.experiments.experiment import dry_run
-from structperc.packaged_configs import packaged_path
 from structperc.training.overlays import read_configuration
 from tests.cli.conftest import COLUMNS, TREEBANK
 from tests.encoders.tiny_models import save_bert
@@ -43,17 +42,19 @@ def recipe(tmp_path, monkeypatch, run):
     ("text", "recommended"), [(COLUMNS, "entities_words"), (CHUNKS, "chunks"), (TREEBANK, "parts_of_speech")]
 )
 def test_recommended_configurations(recipe, text, recommended):
-    expected = read_configuration(packaged_path(f"pkg:best/{recommended}"))
+    expected = read_configuration(f"pkg:best/{recommended}")
     found = recipe(text, "--learner", "pa")
-    assert {**found, "data": None} == {**expected, "data": None}
+    assert {**found, "data": None, "seed_everything": 1} == {**expected, "data": None, "seed_everything": 1}
 
 
-@pytest.mark.parametrize(("learner", "recommended"), [("frozen", "entities_frozen"), ("fine-tuned", "entities")])
+@pytest.mark.parametrize(
+    ("learner", "recommended"), [("frozen", "pretrained_entities#frozen"), ("fine-tuned", "fine_tuning_entities#crf")]
+)
 def test_recommended_configurations_with_encoders(recipe, encoder, learner, recommended):
-    text = json.dumps(read_configuration(packaged_path(f"pkg:pretrained/{recommended}")))
+    text = json.dumps(read_configuration(f"pkg:studies/{recommended}"))
     expected = json.loads(text.replace("${STRUCTPERC_ENCODER:-google-bert/bert-base-cased}", encoder))
     found = recipe(COLUMNS, "--learner", learner, "--encoder", encoder)
-    assert {**found, "data": None} == {**expected, "data": None}
+    assert {**found, "data": None, "seed_everything": 1} == {**expected, "data": None, "seed_everything": 1}
 
 
 def test_columns_of_parts_of_speech_have_the_name_that_templates_read(recipe):

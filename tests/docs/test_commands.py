@@ -138,7 +138,7 @@ def test_more_recall(here, ran, structperc_says):
     assert missing < found
     few, many = (sum(map(len, names["probable_entities"](names["dev"], p))) for p in (0.9, 0.1))
     assert few < many
-    tag = structperc_says("tag", "runs/recall/1/model", "runs/embedded/crf/1/predictions/dev.conll")
+    tag = structperc_says("tag", "runs/recall/1/model", "runs/studies/embedded/crf/1/predictions/dev.conll")
     assert "predicted" in tag
 
 

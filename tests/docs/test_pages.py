@@ -13,6 +13,8 @@ from structperc import Tagger
 from structperc.datamodules import SequenceDataModule
 from structperc.experiments.experiment import dry_run
 from structperc.experiments.study_file import read_study
+from structperc.packaged_configs import PREFIX
+from structperc.training.overlays import read_configuration
 from tests.docs.written import FILES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 RUN = (
@@ -78,9 +80,9 @@ TESTED_IN = {  # pages whose code and configurations need a model or files: the 
 }
 NOT_RUN = {
     "how_to/processes_and_gpus": "needs Ray",
-    "how_to/rerank": "its configuration is an outline with {...}; configs/embedded/boosting.yaml is the whole",
+    "how_to/rerank": "its configuration is an outline with {...}; configs/studies/embedded.yaml#boosting is the whole",
 }
-BASES = {"how_to/guided_tagging": ROOT / "configs" / "overlays" / "data" / "embedded.yaml"}  # others: the quickstart
+BASES = {"how_to/guided_tagging": "pkg:overlays/data#embedded"}  # others: the quickstart
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("how_to/choose_a_learner", number): before
     for number, before in {2: (1,), 3: (1,), 5: (4,), 6: (4,), 7: (1, 4), 8: (1,)}.items()
@@ -154,7 +156,7 @@ def test_studies_of_the_page(here):
 def test_configurations_of_the_page():
     """They are files of the repository; its tables have every option."""
     shown = blocks("reference/configuration", "yaml")
-    for text, file in zip(shown, ("quickstart", "conll2003/margin"), strict=True):
+    for text, file in zip(shown, ("quickstart", "best/entities_words", "studies/conll2003_hub"), strict=True):
         assert text == (ROOT / "configs" / f"{file}.yaml").read_text(encoding="utf-8")
     _, model, data, _ = re.split(r"^##+ (?:`model`|`data`|Options on).*$", PAGES["reference/configuration"], flags=re.M)
     for table, part in ((model, Tagger), (data, SequenceDataModule)):
@@ -186,8 +188,8 @@ def test_named_files_exist(page):
     ):
         if not re.search(r"[A-Z]", path.removesuffix("README.md").removesuffix("RESULTS.md")):
             assert list(ROOT.glob(path)), path
-    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded|best)/\w+) \|", PAGES[page]):
-        assert (ROOT / "configs" / f"{name}.yaml").exists(), name
+    for name in re.findall(r"(?:\| |configs/|pkg:)((?:best|overlays|studies)/\w+(?:\.yaml)?#\w+)", PAGES[page]):
+        assert read_configuration(PREFIX + name.replace(".yaml", "")), name
 
 
 def test_table_of_the_packages():

@@ -17,7 +17,7 @@ from structperc.experiments.study_file import Task, digests
 from structperc.experiments.study_report import RowResults, markdown, study_lines, type_columns
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.accelerator=cpu"]
+SMALL = {"data": {"train": 20, "dev": 8, "test": 8}, "trainer": {"accelerator": "cpu"}}
 SENTENCES = 6  # of the text that made-up runs label, two tokens each
 
 INTERVAL = ("difference_low", "difference_high")  # 95 %, over documents
@@ -34,7 +34,7 @@ class Studies:
         self.labels = {}  # row -> the gold label of the first token of each sentence
         self.marked = set()  # rows whose predictions mark a document before each third sentence
         self.rows = {"base": {}, "other": {}}
-        self.top = {"seeds": [1, 2], "options": SMALL}
+        self.top = {"seeds": [1, 2], "with": SMALL}
 
     @property
     def root(self):
@@ -135,7 +135,7 @@ def test_files_of_a_study(drawn):
     record = json.loads((drawn.root / "study.json").read_text())
     assert (record["baseline"], record["split"], record["measure"]) == ("base", "dev", "F1")
     assert [(run["row"], run["seed"]) for run in record["runs"]][-2:] == [("other", 2), ("a|b", 1)]
-    assert all(run["command"].startswith("structperc fit --config=") for run in record["runs"])
+    assert all(run["command"].startswith("structperc fit '--config=") for run in record["runs"])
     assert record["rows"][0]["numbers"]["score"] == 0.5
     written = (drawn.root / "study.md").read_text().splitlines()
     assert "dev split" in written[0]
@@ -362,18 +362,17 @@ def test_row_with_init_from(studies):
     options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     assert options == [[], [f"{start}/base/seed=2/1/model"]]
     studies.rows["other"] = {}
-    assert f"{studies.root / 'other'} was created with different init_from; rename the row" in studies(status=2)
+    assert f"{studies.root / 'other'} was created with different configs and init_from; rename the row" in studies(
+        status=2
+    )
 
 
-@pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
+@pytest.mark.parametrize("row", [{"with": {"model": {"beta": 2}}}, {"configs": ["pkg:studies/embedded#margin"]}])
 def test_row_with_changed_configuration(studies, row):
     studies()
-    studies.rows = {
-        "new": {},
-        "other": {**row, "configs": [str(CONFIGS / f) for f in row.get("configs", ["quickstart.yaml"])]},
-    }
+    studies.rows = {"new": {}, "other": row}
     message = studies(status=2)
-    assert f"{studies.root / 'other'} was created with different {next(iter(row))}; rename the row" in message
+    assert f"{studies.root / 'other'} was created with different configs; rename the row" in message
     assert not studies.commands
     assert not (studies.root / "new").exists()
     assert len(studies.table("study.csv")) == 2
@@ -403,10 +402,10 @@ def test_concurrent_studies(studies):
 
 def test_rerankers_are_trained_by_rerank(checked):
     checked.rows = {"base": {}, "re-ranked": {"command": "rerank"}}
-    checked.rows["re-ranked"]["configs"] = [str(CONFIGS / "embedded" / "reranking1.yaml")]
+    checked.rows["re-ranked"]["configs"] = ["pkg:studies/embedded#reranking1"]
     checked(seeds=[4])
     assert [command[0] for command in checked.commands] == ["fit", "rerank"]
-    assert {"--seed_everything=4", "--data.seed=4", *SMALL} <= set(checked.commands[1])
+    assert {"--seed_everything=4", "--data.seed=4"} <= set(checked.commands[1])
 
 
 # -- before training ------------------------------------------------------------------------------------------
@@ -415,11 +414,11 @@ def test_rerankers_are_trained_by_rerank(checked):
 @pytest.mark.parametrize(
     ("row", "named"),
     [
-        ({"options": ["--model.nothing=1"]}, "rows.other: .*model.nothing"),
-        ({"options": ["--model.search.k=0"]}, "rows.other: .*k must be >= 1"),
-        ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split"),
-        ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split"),
-        ({"options": ["--data.types={PER: LOC}"]}, "rows.other: its gold labels of the dev split"),
+        ({"with": {"model": {"nothing": 1}}}, "rows.other: .*model.nothing"),
+        ({"with": {"model": {"search": {"k": 0}}}}, "rows.other: .*k must be >= 1"),
+        ({"with": {"data": {"dev": 9}}}, "rows.other: its sentences or words of the dev split"),
+        ({"with": {"data": {"corpus_seed": 5}}}, "rows.other: its sentences or words of the dev split"),
+        ({"with": {"data": {"types": {"PER": "LOC"}}}}, "rows.other: its gold labels of the dev split"),
         ({"command": "rerank"}, "rows.other: "),
     ],
 )
@@ -433,12 +432,12 @@ def test_mistakes_before_training(checked, row, named):
 
 
 def test_documents_and_sentences_compare(checked):
-    checked.rows["other"] = {"options": ["--data.unit=sentence"]}
+    checked.rows["other"] = {"with": {"data": {"unit": "sentence"}}}
     assert "other, seed 2: dev score" in checked()
 
 
 def test_rows_may_learn_different_schemes(checked):
-    checked.rows["other"] = {"options": ["--data.scheme=IOBES", "--data.labels=IOB2"]}
+    checked.rows["other"] = {"with": {"data": {"scheme": "IOBES", "labels": "IOB2"}}}
     assert "other, seed 2: dev score" in checked()
 
 
@@ -449,14 +448,17 @@ def test_shared_sequences(checked, monkeypatch):
 
     read = []
     monkeypatch.setattr(study_file, "digests", counted)
-    checked.rows |= {"one by one": {"options": ["--data.batch_size=1"]}, "short": {"options": ["--data.unit=sentence"]}}
+    checked.rows |= {
+        "one by one": {"with": {"data": {"batch_size": 1}}},
+        "short": {"with": {"data": {"unit": "sentence"}}},
+    }
     checked()
     assert read == ["document", "sentence"]
 
 
 def test_missing_configuration(checked):
     checked.rows["other"] = {"configs": ["configs/none.yaml"]}
-    assert "rows.other.configs: " in checked(status=2)
+    assert "configs: no file " in checked(status=2)
 
 
 def test_study_without_name(fails):

@@ -7,6 +7,7 @@ import pytest
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.experiments.study_file import digests, read_study
+from structperc.training.overlays import read_configuration
 from tests.errors import error_message
 from tests.tiny import Sentences, sentences
 
@@ -14,7 +15,7 @@ GOOD = """
 seeds: [1, 2]
 rows:
   one: {configs: [a.yaml]}
-  two: {configs: [a.yaml, b.yaml], options: [--k=2], command: rerank, seeds: [7]}
+  two: {configs: [a.yaml, b.yaml], with: {k: 2}, command: rerank, seeds: [7]}
 """
 
 
@@ -23,7 +24,7 @@ def write(tmp_path, monkeypatch):
     """Writes a study beside two configurations, in the folder one is in; -> its name."""
     monkeypatch.chdir(tmp_path)
     for name in ("a.yaml", "b.yaml"):
-        Path(name).write_text("trainer: {}\n")
+        Path(name).write_text(f"trainer: {{{name[0]}: 1}}\n")
 
     def write(text):
         Path("study.yaml").write_text(text, encoding="utf-8")
@@ -32,15 +33,35 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def test_options_and_seeds_of_rows(write):
-    study = read_study(write(GOOD + "options: [--k=1]\nbaseline: two\nsplit: test\n"))
+def test_values_and_seeds_of_rows(write):
+    study = read_study(write(GOOD + "with: {k: 1, l: 1}\nbaseline: two\nsplit: test\n"))
     assert (study.baseline, study.split) == ("two", "test")
     assert [(row.name, seed) for one in study.rows for row, seed in one.trials] == [("one", 1), ("one", 2), ("two", 7)]
     one, two = study.rows
     assert (one.command, two.command) == ("fit", "rerank")
-    assert one.arguments(2) == ["--config=a.yaml", "--k=1", "--seed_everything=2", "--data.seed=2"]
-    options = ["--k=1", "--k=2", "--seed_everything=7", "--data.seed=7"]  # of two values of a key the last one counts
-    assert two.arguments(7) == ["--config=a.yaml", "--config=b.yaml", *options]
+    assert one.arguments(2) == ["--config=study.yaml#one", "--seed_everything=2", "--data.seed=2"]
+    assert two.arguments(7) == ["--config=study.yaml#two", "--seed_everything=7", "--data.seed=7"]
+    assert read_configuration("study.yaml#one") == {"trainer": {"a": 1}, "k": 1, "l": 1}
+    assert read_configuration("study.yaml#two") == {"trainer": {"a": 1, "b": 1}, "k": 2, "l": 1}
+    assert read_study(write(GOOD + "  three: {predictions: {dev: a.yaml}}\n")).rows[2].configs == []
+    assert "study.yaml#three: this row has no configuration" in error_message(read_configuration, "study.yaml#three")
+
+
+def test_rows_on_a_base_and_on_other_rows(write):
+    Path("more").mkdir()
+    Path("more/b.yaml").write_text("l: 3\n")
+    write(
+        GOOD.replace("two: {configs: [a.yaml, b.yaml], ", "two: {configs: ['#one'], about: two, init_from: one, ")
+        + "  more: {configs: ['study.yaml#two', more/b.yaml]}\nbase: [b.yaml]\n"
+    )
+    assert read_configuration("study.yaml#two") == {
+        "trainer": {"a": 1, "b": 1},
+        "k": 2,
+        "model": {"init_from": "runs/study/one/1/model"},
+    }
+    assert read_configuration("study.yaml#more") == {**read_configuration("study.yaml#two"), "l": 3}
+    write(GOOD.replace("one: {configs: [a.yaml]}", "one: {configs: ['#two']}").replace("[a.yaml, b", "['#one', b"))
+    assert "a cycle of overlays leads back to study.yaml#" in error_message(read_configuration, "study.yaml#one")
 
 
 def test_rows_of_learning_curves(write):
@@ -89,14 +110,13 @@ def test_folders_of_rows(write, name):
         ("seeds: [1, 2]", "seeds: [1]\nbaseline: CRF", "baseline: "),
         ("seeds: [1, 2]", "seeds: [1]\ntrain_sizes: [5, 5]", "train_sizes: "),
         ("seeds: [1, 2]", "seeds: [1]\nsplit: train", "split: expected one of 'dev', 'test', got 'train'"),
-        ("seeds: [1, 2]", "seeds: [1]\noptions: --k=1", "options: expected list"),
-        ("--k=2", "-k=2", "rows.two.options: "),
-        ("--k=2", "--k", "rows.two.options: "),
-        ("--k=2", "--data.seed=2", "rows.two.options: "),
-        ("one: {configs: [a.yaml]}", "one: [a.yaml]", "rows.one: write a mapping; keys are command, configs"),
+        ("seeds: [1, 2]", "seeds: [1]\nwith: --k=1", "with: expected dict"),
+        ("k: 2", "data: {init_args: {seed: 2}}", "rows.two.with: a study sets data.seed itself"),
+        ("one: {configs: [a.yaml]}", "one: [a.yaml]", "rows.one: write a mapping; keys are about, command"),
         ("one: {configs: [a.yaml]}", "one: {config: a.yaml}", "rows.one.config: unknown key"),
-        ("one: {configs: [a.yaml]}", "one: {configs: []}", "rows.one.configs: "),
-        ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "rows.one.configs: "),
+        ("one: {configs: [a.yaml]}", "one: {configs: []}", "study.yaml#one: this row has no configuration"),
+        ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "study.yaml:4: configs: no file c.yaml"),
+        ("one: {configs: [a.yaml]}", "one: {configs: ['#3']}", "study.yaml: there is no row '3'"),
         ("seeds: [1, 2]", "seeds: [1, 2]\n3: 4", "study.yaml: 3: "),
         ("two:", "one:", "study.yaml:5: "),
         ("[1, 2]", "[1, 2", "study.yaml:3: "),
@@ -141,7 +161,7 @@ def test_a_study_without_rows(write, rows):
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
 def test_invalid_study(write, text):
-    with pytest.raises(InputError, match=r"study.yaml: .*baseline, evaluate, options, rows"):
+    with pytest.raises(InputError, match=r"study.yaml: .*base, baseline, evaluate, rows"):
         read_study(write(text))
 
 

@@ -29,7 +29,7 @@ def in_one_process(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_smallest_study(in_one_process, capsys):
     study = read_yaml("configs/studies/smoke.yaml")
-    study["options"] += ["--data.train=6", "--data.dev=4", "--data.test=2"]  # in place of its own
+    study["with"]["data"] = {"train": 6, "dev": 4, "test": 2}
     Path("smoke.yaml").write_text(yaml.safe_dump(study))
     assert main(["study", "smoke.yaml"]) == 0
     root = Path("runs/smoke")
@@ -51,8 +51,8 @@ def test_smallest_study(in_one_process, capsys):
 
 
 def test_further_files_and_other_systems(in_one_process, capsys):
-    small = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=2", "--trainer.accelerator=cpu"]
-    study = {"seeds": [1], "options": small, "rows": {"ours": {"configs": ["configs/quickstart.yaml"]}}}
+    small = {"data": {"train": 20, "dev": 8, "test": 8}, "trainer": {"max_epochs": 2, "accelerator": "cpu"}}
+    study = {"seeds": [1], "with": small, "rows": {"ours": {"configs": ["pkg:quickstart"]}}}
     text = [("Anna", "B-PER"), ("left", "O"), ("Oslo", "B-LOC"), (".", "O")]
     Path("news.conll").write_text(
         "-DOCSTART- X Y O\n\n" + "".join(f"{word} X Y {label}\n" for word, label in text) + "\nHe X Y O\nsaw X Y O\n"

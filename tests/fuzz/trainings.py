@@ -12,7 +12,6 @@ from structperc.reranking import CandidateLists
 from structperc.reranking.candidate_lists import TENSORS
 from structperc.training.curves import read_curve
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 SIZES = ["--data.train=10", "--data.dev=4", "--data.test=4", "--trainer.accelerator=cpu"]
 QUIET = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
 EPOCHS = ["--trainer.max_epochs=3"]
@@ -30,8 +29,8 @@ STUDY = f"""
 seeds: [1]
 options: {json.dumps([*SIZES, *QUIET, "--trainer.max_epochs=2"])}
 rows:
-  averaged: {{configs: [{CONFIGS / "quickstart.yaml"}]}}
-  margin: {{configs: [{CONFIGS / "embedded/margin.yaml"}]}}
+  averaged: {{configs: [pkg:quickstart]}}
+  margin: {{configs: [pkg:studies/embedded#margin]}}
 """
 
 
@@ -50,18 +49,18 @@ def trainings(bert: Path) -> dict[str, Kind]:
     """Of taggers, by name; a small BERT is in that folder."""
     encoder = ["--model.scorer.encoder=structperc.encoders.Transformer", f"--model.scorer.encoder.model={bert}"]
     return {
-        "perceptron": _kind("fit", "quickstart.yaml", EPOCHS),
-        "margin": _kind("fit", "embedded/margin.yaml", [*EPOCHS, *START]),
-        "passive-aggressive": _kind("fit", "quickstart.yaml", [*HINGE, *EPOCHS]),
-        "CRF": _kind("fit", "embedded/crf.yaml", FULL_BATCH),
-        "MCE-F": _kind("fit", "embedded/mce_f.yaml", ["--model.optimizer.first_epochs=2", *FULL_BATCH]),
-        "guided": _kind("fit", "embedded/guided.yaml", BATCHES),
-        "BiLSTM": _kind("fit", "embedded/bilstm_crf.yaml", [*BILSTM, *BATCHES]),
-        "transformer": _kind("fit", "embedded/bilstm_crf.yaml", [*encoder, *BATCHES]),
-        "re-ranking 1": _kind("rerank", "embedded/reranking1.yaml", [*FIRST, *EPOCHS]),
-        "re-ranking 2": _kind("rerank", "embedded/reranking2.yaml", [*FIRST, *EPOCHS]),
-        "boosting": _kind("rerank", "embedded/boosting.yaml", ["--model.ranker.rounds=3", *FIRST, *EPOCHS]),
-        "voted": _kind("rerank", "embedded/voted.yaml", [*FIRST, *EPOCHS]),
+        "perceptron": _kind("fit", "pkg:quickstart", EPOCHS),
+        "margin": _kind("fit", "pkg:studies/embedded#margin", [*EPOCHS, *START]),
+        "passive-aggressive": _kind("fit", "pkg:quickstart", [*HINGE, *EPOCHS]),
+        "CRF": _kind("fit", "pkg:studies/embedded#crf", FULL_BATCH),
+        "MCE-F": _kind("fit", "pkg:studies/embedded#mce_f", ["--model.optimizer.first_epochs=2", *FULL_BATCH]),
+        "guided": _kind("fit", "pkg:studies/embedded#guided", BATCHES),
+        "BiLSTM": _kind("fit", "pkg:studies/embedded#bilstm_crf", [*BILSTM, *BATCHES]),
+        "transformer": _kind("fit", "pkg:studies/embedded#bilstm_crf", [*encoder, *BATCHES]),
+        "re-ranking 1": _kind("rerank", "pkg:studies/embedded#reranking1", [*FIRST, *EPOCHS]),
+        "re-ranking 2": _kind("rerank", "pkg:studies/embedded#reranking2", [*FIRST, *EPOCHS]),
+        "boosting": _kind("rerank", "pkg:studies/embedded#boosting", ["--model.ranker.rounds=3", *FIRST, *EPOCHS]),
+        "voted": _kind("rerank", "pkg:studies/embedded#voted", [*FIRST, *EPOCHS]),
     }
 
 
@@ -72,12 +71,12 @@ def series(folder: Path) -> dict[str, Kind]:
     options = [*SIZES, "--data.dev=0", *QUIET, "--trainer.max_epochs=1"]
     return {
         "study": Kind(["study", str(folder / "study.yaml"), "--root=study"]),
-        "sweep": Kind(["study", f"--config={CONFIGS / 'quickstart.yaml'}", *grid, *options]),
+        "sweep": Kind(["study", "--config=pkg:quickstart", *grid, *options]),
     }
 
 
 def _kind(command: str, config: str, options: list[str]) -> Kind:
-    return Kind([command, "-c", str(CONFIGS / config), "--trainer.default_root_dir=runs", *SIZES, *QUIET, *options])
+    return Kind([command, "-c", config, "--trainer.default_root_dir=runs", *SIZES, *QUIET, *options])
 
 
 # -- what they leave ------------------------------------------------------------------------------------------

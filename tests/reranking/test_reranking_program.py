@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 import pytorch_lightning as pl
@@ -28,7 +27,7 @@ from structperc.training.reranking import TABLE, check_trainer, rerank
 from tests.checkpoints import assert_same
 from tests.rerankers import QUIET, make_first, make_reranker
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
+STUDY = "pkg:studies/embedded#"
 STAGE = "structperc.nonlocal_features"
 UNTYPED = f"{{class_path: {STAGE}.LexiconShapes, init_args: {{typed: false}}}}"
 ABSENT = f"{{class_path: {STAGE}.LexiconShapes, init_args: {{lexicon: {{text: no.txt}}}}}}"
@@ -57,8 +56,8 @@ class Runs:
 
     def config(self, name):
         if name != "neural_voted":
-            return CONFIGS / f"{name}.yaml"
-        neural, voted = (read_configuration(CONFIGS / f"{each}.yaml") for each in ("bilstm_reranking", "voted"))
+            return STUDY + name
+        neural, voted = (read_configuration(STUDY + each) for each in ("bilstm_reranking", "voted"))
         voted["model"]["init_args"].update({part: neural["model"][part] for part in ("first", "jackknife")})
         file = self.root / f"{name}.yaml"
         file.write_text(yaml.safe_dump({**voted, "data": neural["data"]}))
@@ -332,7 +331,7 @@ def test_mistakes_are_one_line(tmp_path, name, option, fact, refused):
 
 def test_command_of_the_program(tmp_path, fails):
     root = f"--trainer.default_root_dir={tmp_path}"
-    assert "model.search.k is 1" in fails("rerank", "-c", CONFIGS / "reranking1.yaml", root, "--model.search.k=1")
+    assert "model.search.k is 1" in fails("rerank", "-c", STUDY + "reranking1", root, "--model.search.k=1")
 
 
 def test_options_of_the_trainer_about_gradients(tmp_path):

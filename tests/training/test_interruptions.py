@@ -92,7 +92,7 @@ def test_series_resumed_by_the_same_command(runs, stopped, monkeypatch, tmp_path
 
 
 def test_interrupted_first_models(runs, stopped, monkeypatch):
-    config = runs.arguments("fit")[2].replace("quickstart", "embedded/reranking1")
+    config = "pkg:studies/embedded#reranking1"
     _, _, _, *options = runs.arguments("fit")
     candidates = f"--model.jackknife.cache={runs.root}-lists"
     arguments = ["rerank", "-c", config, *options, candidates, "--model.jackknife.epochs=1"]

@@ -149,8 +149,7 @@ class _Missing:
 
 
 def test_tensorboard_has_curves_and_scores(runs):
-    overlay = runs.arguments("fit")[2].replace("quickstart.yaml", "overlays/loggers/tensorboard.yaml")
-    assert runs("fit", f"-c={overlay}", "--trainer.max_epochs=2") == 0
+    assert runs("fit", "-c=pkg:overlays/loggers#tensorboard", "--trainer.max_epochs=2") == 0
     logs = EventAccumulator(str(runs.root / "1" / "tensorboard" / "version_0"))
     logs.Reload()
     assert [event.value for event in logs.Scalars("epoch")][::2] == [0, 1]
