@@ -80,7 +80,7 @@ class Ours:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad.zero_()
         total = 0.0
         for batch in self.batches:
-            losses, gradients = likelihood(self.tagger.scorer, self.tagger.constraints, batch)
+            losses, gradients = likelihood(self.tagger.scorer, self.tagger.labels, batch)
             add_gradients(self.tagger.scorer, batch, gradients)
             total += float(losses.sum())
         penalty = self.tagger.prior(self.tagger.parameters())  # type: ignore[misc]
@@ -93,7 +93,7 @@ class CRFsuite(pycrfsuite.Trainer):
 
     def __init__(self, features: FeatureExtractor, data: SequenceDataModule, ours: Ours, options: dict) -> None:
         super().__init__("lbfgs", {"c2": 1 / (2 * C), "period": 1000, **options})
-        names = features.feature_names("node")
+        names = features.index.names("node")
         nodes = ours.rows.arrays.nodes
         strings = [[names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         corpus = data.corpus("train")

@@ -25,6 +25,7 @@ from structperc.metrics import compare
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
+from structperc.taggers.sequential_learning import sequence_learner
 from structperc.training import evaluate
 
 TEMPLATES = ["kazama2007"]
@@ -96,7 +97,7 @@ class Loop:
                 self.scores[len(self.seconds)] = 100 * evaluate(self.tagger, self.data, "dev").compute()["score"]
 
     def learn(self) -> float:
-        learner = self.tagger.sequence_learner(self.optimizer)
+        learner = sequence_learner(self.tagger, self.optimizer)
         assert learner is not None
         start = time.perf_counter()
         rows = self.data.encoded("train")
@@ -150,7 +151,7 @@ class CRFsuite(pycrfsuite.Trainer):
 
     def __init__(self, data: SequenceDataModule, features: FeatureExtractor, epochs: int) -> None:
         super().__init__("averaged-perceptron", {"max_iterations": epochs})
-        self.data, self.names = data, features.feature_names("node")
+        self.data, self.names = data, features.index.names("node")
         self.seconds: list[float] = []
         rows = data.encoded("train")
         for strings, labels in zip(self._strings(rows), _gold(rows), strict=True):

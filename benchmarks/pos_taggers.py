@@ -123,7 +123,7 @@ def named(task: Task) -> Extraction:
     """The features of our templates by name; those that occur once in training are left out, as ours are."""
     features = FeatureExtractor(task.templates, progress=False)
     features.fit(task.train)
-    names = features.feature_names("node")
+    names = features.index.names("node")
 
     def strings(corpus: Corpus) -> list[Strings]:
         nodes = features.encode(corpus).nodes

@@ -57,7 +57,7 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
             trainer.
         trusted: names of modules with a user's classes and functions that the model may run; other code outside this
             library is refused.
-        bias: name of a bias of the model (`ChainModel.add_bias`), "none" for none; None: its default bias.
+        bias: name of a bias of the model (`models.Biases`), "none" for none; None: its default bias.
 
     Returns:
         a predictor with the methods `tag`, `annotate` and the others of `predictor.Predictor`.
@@ -88,7 +88,7 @@ def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ())
 
     Args:
         path: folder of a saved model.
-        bias: name of a bias of the model (`ChainModel.add_bias`), "none" for none; None: its default bias.
+        bias: name of a bias of the model (`models.Biases`), "none" for none; None: its default bias.
         trusted: names of modules with a user's classes and functions that the model may run.
 
     Returns:
@@ -102,7 +102,7 @@ def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ())
 
         return Model.load(path, trusted=trusted)
     tagger = load_chain(path, trusted, "has no biases; leave out the bias")
-    tagger.use_bias(None if bias == "none" else bias)
+    tagger.biases.use(None if bias == "none" else bias)
     return tagger
 
 

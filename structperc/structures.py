@@ -25,14 +25,6 @@ class Words(NamedTuple):
     kinds: Tensor  # (B, T) int64, bits of its first character, see `data.words.word_kind`
 
 
-class SpanStates(NamedTuple):
-    """The M states of a search for label sequences without forbidden spans; see `chain.forbid`."""
-
-    labels: Tensor  # (M,) int64, label of each state; the first L are the labels themselves
-    possible: Tensor  # (B, T, M) bool, states that may be the first and the last of a sequence; True at others
-    follows: Tensor  # (B, T, M, M) bool, pairs (state before, state) at each token but the first
-
-
 class Batch(NamedTuple):
     """The padded sequences of a mini-batch, input of scorers and non-local features.
 
@@ -60,8 +52,7 @@ class Batch(NamedTuple):
     allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; `gold` is then one
     #                                of them at each token. None: all labels are known, as `gold`
     weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
-    possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
-    states: SpanStates | None = None  # of sequences with spans that must not be predicted; None: no such spans
+    restriction: Any = None  # what may be predicted, a `chain.Restriction`; None: all
 
 
 class SentenceBoundaries(NamedTuple):

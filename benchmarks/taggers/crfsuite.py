@@ -53,7 +53,7 @@ def from_configuration(task: Task) -> Extract:
 
     features = dry_run([f"--config={task.options.features}"]).model.features
     features.fit(corpus(task.train))
-    names = features.feature_names("node")
+    names = features.index.names("node")
 
     def extract(text: Sentences) -> list[list[Any]]:
         whole = corpus(text)

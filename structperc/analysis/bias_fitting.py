@@ -386,7 +386,7 @@ def fit_bias(tagger: ChainModel, corpus: Corpus, goal: Goal, methods: Sequence[s
         methods: Names in METHODS; default: all that the tagger supports.
 
     Returns:
-        The decoders and their scores; give `chosen.best.decoder` to `ChainModel.add_bias`.
+        The decoders and their scores; give `chosen.best.decoder` to `models.Biases`.
 
     Raises:
         InputError: A re-ranker, labels or data without segments, no possible gold labels, an unknown method, or an

@@ -102,7 +102,7 @@ def _confidences(tagger: ChainModel, batch: Batch, names: LabelSet) -> tuple[lis
     """
     assert batch.gold is not None
     lattice = tagger(batch)
-    labels, lattice = tagger.current_decoder.best(lattice), tagger.scaled(lattice)
+    labels, lattice = tagger.biases.current(tagger.decoder).best(lattice), tagger.scaled(lattice)
     real = real_tokens(batch.lengths, labels.shape[1])
     of_tokens = token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)

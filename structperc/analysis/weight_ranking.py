@@ -132,9 +132,9 @@ def _label_tables(tagger: ChainModel, scorer: nn.Module) -> Iterator[WeightTable
 
 def _extracted(tagger: ChainModel, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     def names(rows: Tensor) -> list[str]:
-        return tagger.features.feature_names(kind, rows.cpu().numpy())
+        return tagger.features.index.names(kind, rows.cpu().numpy())
 
-    return WeightTable(kind, weights.detach(), columns, names, tagger.features.template_sizes(kind))
+    return WeightTable(kind, weights.detach(), columns, names, tagger.features.index.template_sizes(kind))
 
 
 def title(part: nn.Module) -> str:

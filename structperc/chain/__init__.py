@@ -1,8 +1,7 @@
-"""Exact dynamic programs on a Lattice: constraints, best paths, candidates, probabilities.
+"""Exact dynamic programs on a Lattice: restrictions, best paths, candidates, probabilities.
 
 lattices.py        checks and conversions of lattices
-constraints.py     impossible labels and transitions
-forbidden.py       label sequences without forbidden spans
+restrictions.py    tag schemes, allowed labels and forbidden spans: impossible label sequences
 viterbi.py         the best label sequence, scores of given ones, max-marginals
 kbest.py           the k best label sequences
 marginals.py       log-partition, probabilities, samples, entropy, divergence; local normalisation
@@ -16,9 +15,7 @@ The argument `lattice` has the scores of B sequences, see `Lattice`; searches an
 wrong shapes.
 """
 
-from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.decoders import Decoder, add_label_bias
-from structperc.chain.forbidden import ForbidSpans, forbid
 from structperc.chain.kbest import KBest, LabelBias, kbest
 from structperc.chain.lattices import compact, scatter, split_sentences
 from structperc.chain.marginals import (
@@ -43,6 +40,7 @@ from structperc.chain.minimum_risk import (
     probable_segments,
     scale,
 )
+from structperc.chain.restrictions import Constraints, Restriction, allow, constrain
 from structperc.chain.segment_scores import limit_lengths, segment_max_marginals, segment_probabilities
 from structperc.chain.segments import (
     Segments,
@@ -70,6 +68,7 @@ __all__ = [
     "scatter",
     "allow",
     "constrain",
+    "Restriction",
     "Constraints",
     "locally_normalised",
     "split_sentences",
@@ -77,10 +76,8 @@ __all__ = [
     "viterbi",
     "Viterbi",
     "exportable_viterbi",
-    "forbid",
     "exportable_marginals",
     "ExportableViterbi",
-    "ForbidSpans",
     "kbest",
     "KBest",
     "Decoder",

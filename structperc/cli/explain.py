@@ -82,7 +82,7 @@ def _weights(tagger: "ChainModel", options: Namespace) -> None:
     if options.html:
         title = f"Weights of {short_names([options.model])[0]}"
         write_lines(options.html, weights_page(groups, title, [options.model]))
-    print("\n".join([*tagger.features.summary(), *weight_lines(groups, top)]))
+    print("\n".join([*tagger.features.index.summary(), *weight_lines(groups, top)]))
 
 
 def _changes(tagger: "ChainModel", options: Namespace) -> None:
@@ -120,7 +120,7 @@ def _decisions(tagger: "GuidedTagger", options: Namespace) -> None:
     from structperc.tagging.labelled_files import read_corpus
 
     reading = read_options(options)
-    tagger.check_unit(reading.unit or tagger.unit)
+    tagger.requirements.check_unit(reading.unit or tagger.unit)
     corpus = read_corpus(tagger, options.file, reading)
     numbers = options.sentences or range(1, min(FIRST, len(corpus)) + 1)
     found = decisions(tagger, corpus, [number - 1 for number in numbers])

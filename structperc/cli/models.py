@@ -74,9 +74,9 @@ def calibrate(options: Namespace) -> None:
             settings = options.recall, options.guarantee, options.next_documents, options.methods
             certified = fit_certified_bias(tagger, corpus, *settings)
             found, lines = certified.fitted, certified_lines(certified, name)
-        tagger.add_bias(name, found.chosen.best.decoder)
+        tagger.biases.add(name, found.chosen.best.decoder)
         if options.default:
-            tagger.use_bias(name)
+            tagger.biases.use(name)
         write_figure(plot, plot_precision_recall(found))
         print("\n".join([*lines, f"figure: {plot}"]))
     save_biases(tagger, Path(options.model))

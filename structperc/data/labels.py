@@ -37,6 +37,10 @@ class AllowedTransitions(NamedTuple):
     transition: np.ndarray  # (L, L) bool, labels (columns) that may follow another (rows)
     end: np.ndarray  # (L,) bool, labels that may be the last of a sentence
 
+    def take(self, labels: np.ndarray) -> "AllowedTransitions":
+        """Return the masks of these labels (M,), in this order."""
+        return AllowedTransitions(self.start[labels], self.transition[labels][:, labels], self.end[labels])
+
 
 class Segmentation(NamedTuple):
     """Segment types of labels, and mask of labels that begin segments."""

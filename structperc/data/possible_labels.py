@@ -14,7 +14,7 @@ import numpy as np
 
 from structperc.data.corpus import Column, Corpus
 from structperc.data.label_sets import ANY, OR, allowed_labels, is_label_set
-from structperc.data.labels import LabelSet
+from structperc.data.labels import AllowedTransitions, LabelSet
 from structperc.data.tag_schemes import Span, convert
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
@@ -23,24 +23,27 @@ POSSIBLE = "possible"  # role of the column
 LIST = '["'  # beginning of a list of labels in JSON
 
 
-def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None] | None]) -> Corpus:
-    """Return a corpus with the labels that may be predicted, in the column `possible`.
+ADVICE = "leave out a forbidden span, or allow another label"
 
-    `corpus`: R sentences. `allowed`: for each sentence the names of the labels of each token, or None for all labels;
-    None for a sentence without restrictions. Raises InputError: another number of sentences or tokens, or anything but
-    a list of labels for a token.
+
+def allowed_lists(length: int, allowed: Iterable[Iterable[str] | None] | None) -> list[list[str] | None]:
+    """Return the labels that each token of a sentence may have, None for all.
+
+    `length`: number of tokens of the sentence. `allowed`: for each token an iterable of label names, or None for all;
+    None for a sentence without restrictions. Raises InputError: another number of tokens, or anything but a list of
+    labels for a token.
     """
-    given, lengths = list(allowed), np.diff(corpus.sentences).tolist()
-    if len(given) != len(lengths):
-        raise InputError(f"allowed: there are {len(given)} lists for {len(lengths)} sentences; give None for no limits")
-    found: list[str] = []
-    for number, (length, own) in enumerate(zip(lengths, given, strict=True), 1):
-        tokens = [None] * length if own is None else list(own)
-        if len(tokens) != length:
-            raise InputError(f"allowed: sentence {number} has {length} tokens, but the list has {len(tokens)}")
-        lists = [label_list(one, f"allowed: sentence {number}, token {t}") for t, one in enumerate(tokens, 1)]
-        found += map(label_text, lists)
-    return corpus.replace_column(POSSIBLE, found)
+    if allowed is None:
+        return [None] * length
+    tokens = [] if isinstance(allowed, str) or not isinstance(allowed, Iterable) else list(allowed)
+    if len(tokens) != length:
+        raise InputError(f"allowed: give a list of {length} items, one for each token: labels, or None for all")
+    return [label_list(value, f"allowed[{token}]") for token, value in enumerate(tokens)]
+
+
+def allowed_column(length: int, allowed: Iterable[Iterable[str] | None] | None) -> list[str]:
+    """Return the column `possible` of a sentence; arguments and errors are those of `allowed_lists`."""
+    return list(map(label_text, allowed_lists(length, allowed)))
 
 
 def label_list(value: Any, place: str) -> list[str] | None:
@@ -67,75 +70,29 @@ def label_text(names: Sequence[str] | None) -> str:
     return json.dumps(list(names)) if any(map(is_label_set, names)) else OR.join(names)
 
 
-def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
-    """Return a corpus in which only labels in masks (N, L) bool may be predicted, besides former restrictions."""
-    known = label_masks(corpus, labels, POSSIBLE)
-    rows, numbers = np.unique(masks if known is None else masks & known, axis=0, return_inverse=True)
-    texts = [label_text(None if row.all() else np.array(labels.names)[row].tolist()) for row in rows]
-    return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
-
-
-def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
-    """Return masks (N, L) bool of the labels that may be predicted; None if all may.
-
-    `corpus`: N tokens; without a column `possible`, all labels may be predicted. Raises InputError: an unknown label; a
-    token for which no label is left, because its list is empty or because the tag scheme excludes all that are in it
-    after those of the tokens before it.
-    """
-    masks = label_masks(corpus, labels, POSSIBLE)
-    if masks is None or masks.all():
-        return None
-    limited = np.concatenate([[0], (~masks.all(1)).cumsum()])[corpus.sentences]
-    rows = np.flatnonzero(np.diff(limited))  # sentences with restrictions
-    starts, lengths = corpus.sentences[rows], np.diff(corpus.sentences)[rows]
-    steps = np.arange(lengths.max())
-    real, last = steps < lengths[:, None], steps == lengths[:, None] - 1
-    places = np.where(real, starts[:, None] + steps, 0)
-    found = first_impossible(masks[places], real, np.broadcast_to(steps == 0, real.shape), last, labels)
-    if found is None:
-        return masks
-    token = int(places[found])
-    own = OR.join(np.array(labels.names)[masks[token]])
-    empty = "its lists of allowed labels are empty or have none in common"
-    reason = f"{labels.scheme} does not allow {own} here" if own else empty
-    raise InputError(f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r}: {reason}")
-
-
-def check_predicted(corpus: Corpus, labels: LabelSet, predicted: Sequence[str]) -> None:
-    """Raise InputError if predicted labels are not among those that may be predicted.
-
-    Scores of segments exclude segments beyond a length, and those that are not candidates. A sentence may thus have no
-    possible label sequence although the labels of each token have one. `corpus`: N tokens; without a column `possible`,
-    all labels may be predicted. `predicted`: names of N predicted labels.
-    """
-    if (masks := possible_masks(corpus, labels)) is None:
-        return
-    numbers = np.array([labels.index(name) for name in predicted], np.int64)
-    wrong = np.flatnonzero(~masks[np.arange(len(masks)), numbers])
-    if len(wrong):
-        token = int(wrong[0])
-        word = corpus.columns["word"][token]
-        raise InputError(
-            f"{corpus.where(token)}: no label sequence is left for the sentence of {word!r}: allowed labels require "
-            "a segment that is too long for the model, or not among its candidates; allow other labels"
-        )
-
-
 def first_impossible(
-    masks: np.ndarray, real: np.ndarray, first: np.ndarray, last: np.ndarray, labels: LabelSet
+    masks: np.ndarray,
+    real: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    scheme: AllowedTransitions,
+    follows: np.ndarray | None = None,
 ) -> tuple[int, int] | None:
-    """Return row and token of the first token for which a tag scheme leaves no label, None if there is none.
+    """Return row and token of the first token for which a tag scheme leaves no label or state, None if there is none.
 
-    `masks`: (B, T, L) bool, allowed labels. `real`: (B, T) bool, False in the padding. `first`: (B, T) bool, first
-    tokens of sentences. `last`: (B, T) bool, last tokens of sentences.
+    `masks`: (B, T, M) bool, labels or states that are possible. `real`: (B, T) bool, False in the padding. `first`:
+    (B, T) bool, first tokens of sentences. `last`: (B, T) bool, last tokens of sentences. `scheme`: what the tag scheme
+    allows. `follows`: (B, T, M, M) bool, pairs of states that may follow one another; None: all.
     """
-    start, transition, end = labels.allowed
-    impossible, before = np.zeros(real.shape, bool), np.ones((len(masks), len(labels)), bool)
+    start, transition, end = scheme
+    impossible, before = np.zeros(real.shape, bool), np.ones((len(masks), len(start)), bool)
     for t in range(real.shape[1]):
-        follows = np.where(first[:, t, None], start, before.astype(np.float32) @ transition > 0)
-        here = masks[:, t] & follows & (end | ~last[:, t, None])
-        impossible[:, t] = real[:, t] & ~here.any(1)
-        before = here
+        steps, begun = transition, start
+        if follows is not None and t:
+            steps, begun = transition & follows[:, t], start & (before[:, None] @ follows[:, t])[:, 0]
+        within = (before[:, None].astype(np.float32) @ steps)[:, 0] > 0
+        before = masks[:, t] & np.where(first[:, t, None], begun, within) & (end | ~last[:, t, None])
+        impossible[:, t] = real[:, t] & ~before.any(1)
     rows, tokens = impossible.nonzero()
     return (int(rows[0]), int(tokens[0])) if len(rows) else None
 
@@ -210,7 +167,11 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
         if word in lexicon:
             table[number] = False
             table[number, labels.encode(lexicon[word], f"lexicon, word {word!r}")] = True
-    return restrict(corpus, labels, table[numbers])
+    known = label_masks(corpus, labels, POSSIBLE)
+    masks = table[numbers] if known is None else table[numbers] & known
+    rows, numbers = np.unique(masks, axis=0, return_inverse=True)
+    texts = [label_text(None if row.all() else np.array(labels.names)[row].tolist()) for row in rows]
+    return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
 
 
 def span_within(span: Iterable[Any], length: int, name: str) -> Span:

@@ -98,7 +98,7 @@ class CorpusCache(CorpusStore):
             write_features(writer, features)
 
         state = {name: value for name, value in features.state_dict_json().items() if name not in FITTED}
-        column = None if features.weighted is None else features.weighted.column
+        column = None if features.index.weighted is None else features.index.weighted.column
         source = [corpus_digest(corpus, features.columns), state, column]
         return load_features(self._cached("features", source, write), features)
 

@@ -24,7 +24,7 @@ from structperc.features.string_arrays import IdLists
 from structperc.process_pool import Workers
 from structperc.progress import bar
 from structperc.ragged import Ragged, boundaries
-from structperc.structures import Batch, FlatBatch, SpanStates, Words
+from structperc.structures import Batch, FlatBatch, Words
 
 PIECE = 2**17  # tokens per piece when features are written to a file
 PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some pieces
@@ -406,10 +406,7 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             inputs,
             None if batch.allowed is None else batch.allowed[places],
             None if batch.weights is None else batch.weights[places],
-            None if batch.possible is None else batch.possible[places],
-            None
-            if (own := batch.states) is None
-            else SpanStates(own.labels, own.possible[places], own.follows[places]),
+            None if batch.restriction is None else batch.restriction.take(places),
         )
 
 

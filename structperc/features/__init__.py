@@ -6,6 +6,7 @@ attribute_sources.py  values of attributes: attributes.py (surface), resources.p
                       (whole documents), columns of a corpus
 vector_clusters.py    clusters of word vectors
 string_arrays.py      attribute values and feature ids of a corpus as arrays; encoded_features.py cuts mini-batches
+feature_index.py      names and numbers of the features of an extractor
 exact_index.py        numbering with an id for each feature
 hashed_index.py       numbering with buckets that features share; hashing.py computes the hashes
 segment_keys.py       templates of whole segments; segment_mentions.py majorities of their other mentions;

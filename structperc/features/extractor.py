@@ -14,8 +14,9 @@ from structperc.errors import InputError, errors_at
 from structperc.features.attribute_sources import Attributes, Resources, Sources
 from structperc.features.attributes import attribute_path
 from structperc.features.documents import DocumentAttribute, PartBuilder, restore
-from structperc.features.exact_index import ExactIndex, ExactNumbering, ExplicitVocabulary
-from structperc.features.hashed_index import HashedIndex, HashedNumbering, HashedVocabulary
+from structperc.features.exact_index import ExactNumbering
+from structperc.features.feature_index import FeatureIndex, Index, Numbering, arrays_within
+from structperc.features.hashed_index import HashedNumbering
 from structperc.features.resources import Clusters, Gazetteer
 from structperc.features.string_arrays import FeatureIds, View
 from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Within = Literal["sequence", "sentence"]
-Index = ExactIndex | HashedIndex
 STATE = {
     "node": list[str],
     "edge": list[str],
@@ -80,7 +80,7 @@ class FeatureExtractor:
         >>> corpus = Corpus.from_sentences([{"word": ["the", "cat"]}, {"word": ["the", "dog"]}])
         >>> features = FeatureExtractor(node=["w[0]", "w[-1]|w[0]"], cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
+        >>> features.index.names("node")
         ['w[0]=the', 'w[0]=cat', 'w[0]=dog', 'w[-1]=_B-1|w[0]=the', 'w[-1]=the|w[0]=cat', 'w[-1]=the|w[0]=dog']
         >>> features.encode(corpus).nodes.counts.tolist()  # two features at each token
         [2, 2, 2, 2]
@@ -115,10 +115,9 @@ class FeatureExtractor:
         parts = [part for template in self.node + self.edge for part in template]
         self._max_offset = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
-        self._numbering: ExactNumbering | HashedNumbering
-        self._numbering = ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
-        self._indices: dict[str, Index] = {}  # indices of nodes and edges; one object if both are the same
-        self.weighted = None if weighted_column is None else WeightedFeatures(weighted_column, self._numbering.names())
+        numbering = ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
+        weighted = None if weighted_column is None else WeightedFeatures(weighted_column, numbering.names())
+        self.index = FeatureIndex(numbering, {}, weighted)
 
     @classmethod
     def from_crfpp(
@@ -176,18 +175,10 @@ class FeatureExtractor:
             InputError: a missing column.
         """
         extended, reading = copy.copy(self), self._sources.read(corpus)
-        extended.cutoff, extended._numbering = cutoff, self._numbering.extend(reading, cutoff, self._max_offset)
-        counted = extended._count(extended._view(corpus, reading), reading, Workers())
-        kinds = ["node"] if self.shared else [*self._indices]
-        merged = {kind: _merge(self._indices[kind], counted[kind]) for kind in kinds}
-        extended._indices = {kind: index for kind, (index, _) in merged.items()}
-        ids = {kind: own for kind, (_, own) in merged.items()}
-        if self.shared:
-            extended._indices["edge"], ids["edge"] = extended._indices["node"], ids["node"]
-        if self.weighted is not None:
-            vocabulary, own = _merge(self.weighted.vocabulary, self.weighted.fit(corpus, cutoff).vocabulary)
-            extended.weighted = WeightedFeatures(self.weighted.column, vocabulary)
-            ids["node"] = np.concatenate([ids["node"], len(extended._indices["node"]) + own])
+        extended.cutoff = cutoff
+        numbering = self.index.numbering.extend(reading, cutoff, self._max_offset)
+        counted, _ = extended._count(corpus, reading, numbering, Workers())
+        extended.index, ids = self.index.merge(counted)
         return extended, ids
 
     def prepare_resume(self, corpus: Corpus) -> None:
@@ -207,8 +198,9 @@ class FeatureExtractor:
         Raises:
             InputError: a missing column.
         """
-        self._index("node")  # raises an error before the corpus is read
-        return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
+        self.index.of("node")  # raises an error before the corpus is read
+        view = self._view(corpus, self._sources.read(corpus), self.index.numbering)
+        return self.index.encode(view, corpus, self.progress)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return the feature ids of a corpus as tensors.
@@ -221,7 +213,7 @@ class FeatureExtractor:
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Fit a corpus and return its feature ids; faster than `fit` and `encode`."""
         view = self._fit(corpus, Workers())
-        return _encoded(self._ids(view, corpus), corpus)
+        return _encoded(self.index.encode(view, corpus, self.progress), corpus)
 
     def with_documents(self, corpus: Corpus, names: Collection[str]) -> Corpus:
         """Return a corpus with attributes of documents as further columns.
@@ -241,7 +233,7 @@ class FeatureExtractor:
     @property
     def columns(self) -> list[str]:
         """Roles of the corpus columns that are read, the word first."""
-        return [*self._sources.columns, *([] if self.weighted is None else [self.weighted.column])]
+        return [*self._sources.columns, *([] if self.index.weighted is None else [self.index.weighted.column])]
 
     def columns_with(self, further: Iterable[str]) -> list[str]:
         """Return the columns that new text needs if further ones, or attributes of documents, are read."""
@@ -262,59 +254,16 @@ class FeatureExtractor:
     @property
     def n_node_features(self) -> int:
         """Number of node features, available after `fit`."""
-        return len(self._index("node")) + self._n_weighted("node")
+        return self.index.size("node")
 
     @property
     def n_edge_features(self) -> int:
         """Number of edge features, 0 without edge templates."""
-        return len(self._index("edge")) if self.edge else 0
-
-    @property
-    def shared(self) -> bool:
-        """True if edges have the features of the nodes' templates, with the same ids."""
-        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
+        return self.index.size("edge") if self.edge else 0
 
     def templates(self, kind: str) -> Sequence[Template]:
         """Return the templates of a kind, "node" or "edge"."""
         return {"node": self.node, "edge": self.edge}[kind]
-
-    def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
-        """Return the names of features, such as "wl[-1]=the|wl[0]=cat".
-
-        A hashed feature may have no name or several in a sample of the training data: "bucket 1234", "wl[0]=cat and 2
-        more".
-
-        Args:
-            kind: "node" or "edge".
-            rows: ascending ids (n,); None for all.
-        """
-        index = self._index(kind)
-        n = len(index)
-        wanted = np.arange(n + self._n_weighted(kind)) if rows is None else rows
-        own, listed = wanted[wanted < n], wanted[wanted >= n] - n
-        return [
-            *index.names(own),
-            *(self.weighted.vocabulary.names(listed) if self.weighted is not None and len(listed) else []),
-        ]
-
-    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
-        """Return the templates of a kind with the numbers of their features, whose ids are consecutive.
-
-        Features listed in the data count as a template. Empty for hashed features.
-        """
-        index = self._index(kind)
-        sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
-        if len(sizes) < len(index.templates):
-            return []
-        return [
-            *sizes,
-            *([(self.weighted.column, len(self.weighted))] if self.weighted is not None and kind == "node" else []),
-        ]
-
-    def summary(self) -> list[str]:
-        """Return a line about shared ids for each kind of hashed features; no lines for features with an index."""
-        lines = {name: part.summary() for name, part in self._parts().items()}
-        return [f"{name} features: {line}" for name, line in lines.items() if line]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
         """Return an extractor with some of the features, renumbered.
@@ -326,16 +275,8 @@ class FeatureExtractor:
         Raises:
             ValueError: another shape of `keep`.
         """
-        index, listed = self._index(kind), self._n_weighted(kind)
-        n = len(index)
-        if keep.shape != (n + listed,):
-            raise ValueError(f"keep has shape {keep.shape}; there are {n + listed} {kind} features")
         pruned = copy.copy(self)
-        pruned._indices = self._indices | {kind: index.subset(keep[:n])}
-        if "edge" in self._indices and pruned._indices["edge"].same(pruned._indices["node"]):
-            pruned._indices["edge"] = pruned._indices["node"]  # one lookup for both
-        if self.weighted is not None and kind == "node":
-            pruned.weighted = self.weighted.subset(keep[n:])
+        pruned.index = self.index.subset(kind, keep)
         return pruned
 
     def state_dict_json(self) -> dict[str, Any]:
@@ -344,13 +285,13 @@ class FeatureExtractor:
             "node": [template_name(template) for template in self.node],
             "edge": [template_name(template) for template in self.edge],
             "cutoff": self.cutoff,
-            **self._numbering.to_json(),
+            **self.index.numbering.to_json(),
             "gazetteers": {name: gazetteer.to_json() for name, gazetteer in self.gazetteers.items()},
             "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
             "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
             "within": self.within,
-            "weighted": None if self.weighted is None else self.weighted.to_json(),
-            "buckets": {name: strings for name, part in self._parts().items() if (strings := part.strings())},
+            "weighted": None if self.index.weighted is None else self.index.weighted.to_json(),
+            "buckets": self.index.strings(),
             "attributes": self._attribute_paths,
         }
 
@@ -366,8 +307,7 @@ class FeatureExtractor:
             for name, attribute in self.documents.items()
             for part, array in attribute.arrays().items()
         }
-        parts = self._parts().items()
-        return documents | {f"{name}_{key}": array for name, part in parts for key, array in part.arrays().items()}
+        return documents | self.index.arrays()
 
     @classmethod
     def from_state(
@@ -394,7 +334,7 @@ class FeatureExtractor:
             name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
         }
         documents = {
-            name: restore(described, _within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
+            name: restore(described, arrays_within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
         attributes = {
@@ -407,46 +347,11 @@ class FeatureExtractor:
         extractor = cls(
             *plain, weighted_column=weighted.get("column"), hash_bits=hashed.get("bits"), attributes=attributes
         )
-        extractor._restore(strings, arrays)
+        templates = {"node": extractor.node, "edge": extractor.edge}
+        index = extractor.index
+        numbering = index.numbering.restore(strings, extractor._sources.names, extractor._max_offset)
+        extractor.index = FeatureIndex(numbering, {}, index.weighted).restore(strings, arrays, templates)
         return extractor
-
-    def _restore(self, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        numbering = self._numbering.restore(strings, self._sources.names, self._max_offset)
-        self._numbering, buckets = numbering, strings["buckets"]
-        for kind, templates in (("node", self.node), ("edge", self.edge)):
-            if own := _within(arrays, f"{kind}_"):
-                place = f"features.{kind}"
-                self._indices[kind] = numbering.restore_index(templates, buckets.get(kind, {}), own, place)
-        if self.edge:
-            self._indices.setdefault("edge", self._indices["node"])
-        if self.weighted is not None:
-            state = strings["weighted"]["names"], buckets.get("weighted", {}), _within(arrays, "weighted_")
-            self.weighted.vocabulary = self.weighted.vocabulary.restore(*state, "features.weighted")
-
-    def _index(self, kind: str) -> Index:
-        """Return the index of a kind. Raises ValueError for an unknown kind, RuntimeError before `fit`."""
-        if not self._indices:
-            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
-        if kind not in self._indices:
-            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
-        return self._indices[kind]
-
-    def _n_weighted(self, kind: str) -> int:
-        return len(self.weighted) if self.weighted is not None and kind == "node" else 0
-
-    def _parts(self) -> dict[str, Index | ExplicitVocabulary | HashedVocabulary]:
-        """Return the saved indices and vocabulary by name, without edges that share the nodes' index."""
-        parts: dict[str, Any] = {"node": self._indices["node"]} if self.shared else {**self._indices}
-        return parts if self.weighted is None else {**parts, "weighted": self.weighted.vocabulary}
-
-    def _ids(self, view: View, corpus: Corpus) -> FeatureIds:
-        """Return the ids at each token of a corpus, given its view."""
-        node, edge = self._index("node"), self._indices.get("edge")
-        found = node.encode(view, self.progress)
-        nodes = found if self.weighted is None else found.concatenate(self.weighted.encode(corpus, len(node)))
-        if edge is None:
-            return FeatureIds(nodes, None)
-        return FeatureIds(nodes, found if edge is node else edge.encode(view, self.progress))
 
     def _sources_of(self, names: Sequence[str]) -> Sources:
         resources = Resources(self.gazetteers, self.clusters, self.documents, self.attributes)
@@ -456,41 +361,31 @@ class FeatureExtractor:
         self.documents = {name: attribute.fit(corpus) for name, attribute in self.documents.items()}
         self._sources = self._sources_of(self._sources.names)
         reading = self._sources.read(corpus)
-        self._numbering = self._numbering.fit(reading, self.cutoff, self._max_offset)
-        view = self._view(corpus, reading)
-        if self.weighted is not None:
-            self.weighted = self.weighted.fit(corpus, self.cutoff)
-        self._indices = self._count(view, reading, workers)
-        for line in self.summary():
+        numbering = self.index.numbering.fit(reading, self.cutoff, self._max_offset)
+        self.index, view = self._count(corpus, reading, numbering, workers)
+        for line in self.index.summary():
             logger.info("%s", line)
         return view
 
-    def _count(self, view: View, reading: Attributes, workers: Workers) -> dict[str, Index]:
-        """Return the indices of the frequent features of nodes and edges; one object if both are the same."""
-        options = self.cutoff, self.progress, workers
-        found: dict[str, Index] = {"node": self._numbering.count(view, reading, self.node, *options)}
+    def _count(
+        self, corpus: Corpus, reading: Attributes, numbering: Numbering, workers: Workers
+    ) -> tuple[FeatureIndex, View]:
+        """Return the index of the frequent features of a corpus, and its view."""
+        view, options = self._view(corpus, reading, numbering), (self.cutoff, self.progress, workers)
+        found: dict[str, Index] = {"node": numbering.count(view, reading, self.node, *options)}
         if self.edge:
             same = self.edge == self.node
-            found["edge"] = found["node"] if same else self._numbering.count(view, reading, self.edge, *options)
-        return found
+            found["edge"] = found["node"] if same else numbering.count(view, reading, self.edge, *options)
+        listed = self.index.weighted
+        return FeatureIndex(numbering, found, None if listed is None else listed.fit(corpus, self.cutoff)), view
 
-    def _view(self, corpus: Corpus, reading: Attributes) -> View:
-        codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
+    def _view(self, corpus: Corpus, reading: Attributes, numbering: Numbering) -> View:
+        codes = {name: numbering.codes(name, values) for name, values in reading.values.items()}
         starts = corpus.starts if self.within == "sequence" else corpus.sentences
         return View(reading.columns, reading.numbers, codes, starts, self._max_offset)
-
-
-def _merge(one: Any, other: Any) -> tuple[Any, np.ndarray]:
-    """Merge two indices or vocabularies of the same class."""
-    return one.merge(other)
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
     from structperc.features.encoded_features import EncodedFeatures  # needs PyTorch
 
     return EncodedFeatures.from_ids(ids, corpus.starts)
-
-
-def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin with a prefix, without the prefix."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -39,7 +39,7 @@ class Gazetteer:
         >>> corpus = Corpus.from_sentences([{"word": ["Ford", "Motor", "Co", "grew"]}])
         >>> features.fit_encode(corpus).nodes.counts.tolist()  # B, I, I and no value
         [1, 1, 1, 0]
-        >>> sorted(features.feature_names("node"))
+        >>> sorted(features.index.names("node"))
         ['company[0]=B', 'company[0]=I']
     """
 

@@ -1,4 +1,4 @@
-"""Arrays that the kernels of linear scores read: features, weights and a tag scheme."""
+"""Arrays that the kernels of linear scores read: features and weights."""
 
 from typing import NamedTuple
 
@@ -37,11 +37,3 @@ class WeightTables(NamedTuple):
     edge: ndarray  # (G, L * L)
     transition: ndarray  # (L, L) or (0, 0)
     segment: ndarray = NO_SEGMENTS  # (H, C), of features of segments
-
-
-class TagSchemeMasks(NamedTuple):
-    """Labels and label pairs that the tag scheme allows."""
-
-    start: ndarray  # (L,) bool
-    transition: ndarray  # (L, L) bool
-    end: ndarray  # (L,) bool

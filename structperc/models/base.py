@@ -12,13 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from structperc.builder import Builder
+from structperc.chain import Restriction
 from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import forbidden_spans
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
-from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.data.read_options import check_training_files
 from structperc.data.tag_schemes import Span, encode_spans
 from structperc.data.weights import WEIGHT, without_weights
@@ -46,9 +45,9 @@ from structperc.models.saving import (
     saved_tensors,
     write_folder,
 )
-from structperc.nn.inputs import padded_states
 from structperc.predictor import Prediction, Predictor, ProbableSpan
 from structperc.predictor.base import check_min_probability
+from structperc.predictor.limits import CorpusLimits
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places, to_device
 
@@ -163,7 +162,7 @@ class Model(nn.Module, Predictor):
                 with_spans = True
                 spans.extend(corpus_spans(corpus, batch.rows, found, self.labels.type_names))
         prediction = Prediction(flat_labels(corpus, self.labels, labels), None, None)
-        check_predicted(corpus, self.labels, prediction.labels)
+        CorpusLimits.read(corpus, self.labels).check_predicted(prediction.labels)
         if confident:
             columns = ([(rows, each[i]) for rows, *each in probabilities] for i in range(3))
             tokens, segments, logs = (flat_values(corpus, column, float) for column in columns)
@@ -173,25 +172,18 @@ class Model(nn.Module, Predictor):
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the device of the weights, longest sequences first; none without tokens.
 
-        Labels are limited to those of the column `possible`, if there is one (`data.possible_labels`), and segments to
-        those that are not in a column `forbidden` (`data.forbidden_spans`). The model is in evaluation mode until the
-        last batch is taken.
+        They have the restrictions of the columns `possible` and `forbidden`, see `predictor.limits`. The model is in
+        evaluation mode until the last batch is taken.
         """
         if not corpus.tokens:
             return
-        rows, masks, device = self.encode(corpus), possible_masks(corpus, self.labels), device_of(self)
-        forbidden = forbidden_spans(corpus, self.labels, masks)
-        if forbidden is not None:  # scores of pairs of states at each token take memory
-            batch_size = max(1, min(batch_size, MAX_PLACES // (forbidden.size**2 * int(corpus.lengths.max()))))
+        rows, limits, device = self.encode(corpus), CorpusLimits.read(corpus, self.labels), device_of(self)
+        if limits.spans:  # scores of pairs of states at each token take memory
+            batch_size = max(1, min(batch_size, MAX_PLACES // (limits.n_states**2 * int(corpus.lengths.max()))))
         with evaluation_mode(self):
             for order in LengthBatchSampler(corpus.lengths, batch_size, shuffle=False):
                 batch = rows[order]
-                if masks is not None:
-                    places, real = padded_places(torch.from_numpy(corpus.starts)[order], batch.lengths)
-                    batch = batch._replace(possible=torch.from_numpy(masks)[places] | ~real.unsqueeze(2))
-                if forbidden is not None:
-                    states = [forbidden.states(row) for row in order]
-                    batch = batch._replace(states=padded_states(states, batch.sentences.shape[1]))
+                batch = batch._replace(restriction=restriction_of(batch, limits))
                 yield batch if device.type == "cpu" else to_device(batch, device)
 
     def gold_labels(self, corpus: Corpus) -> LabelSet:
@@ -384,6 +376,18 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 def device_of(module: nn.Module) -> torch.device:
     """Return the device of the weights of a module; the CPU without weights."""
     return next((p.device for p in module.parameters()), torch.device("cpu"))
+
+
+def restriction_of(batch: Batch, limits: CorpusLimits) -> Restriction | None:
+    """Return the restriction of some sequences of a corpus, on a CPU; None without limits."""
+    found = Restriction()
+    if limits.masks is not None:
+        places, real = padded_places(torch.from_numpy(limits.corpus.starts)[batch.rows], batch.lengths)
+        found = Restriction(torch.from_numpy(limits.masks)[places] | ~real.unsqueeze(2))
+    if limits.spans:
+        spans = [limits.spans.get(row, ()) for row in batch.rows.tolist()]
+        found = found.without(spans, batch.first, batch.lengths, limits.labels, limits.slots)
+    return None if found.possible is None else found
 
 
 def inference_batch_size(corpus: Corpus) -> int:

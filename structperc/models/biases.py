@@ -7,6 +7,7 @@ from typing import Any
 
 from structperc.builder import Builder, describe_value
 from structperc.chain import Decoder, KBest
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.models.model_format import BIASES, DEFAULT_BIAS, PREDICTOR, TEMPERATURE, bias_entries, update_entries
 
@@ -24,10 +25,73 @@ def check_decoder(decoder: Decoder, nonlocal_features: Sized, place: str) -> Non
         raise InputError(f"{place}: {name} does not support non-local features; use KBest or LabelBias")
 
 
+class Biases:
+    """Decoders of a model that prefer recall or precision, by name; they are saved with the model.
+
+    Args:
+        nonlocal_features: The non-local features of the model.
+
+    Attributes:
+        decoders: The decoders by name.
+        default: Name of the one that is used; None: the model's own decoder.
+
+    Example:
+        >>> from structperc.chain import KBest, LabelBias
+        >>> biases, own = Biases([]), KBest(1)
+        >>> biases.add("recall", LabelBias({"O": -1.0}))
+        >>> biases.use("recall")
+        >>> biases.current(own).bias
+        {'O': -1.0}
+    """
+
+    def __init__(self, nonlocal_features: Sized) -> None:
+        self.nonlocal_features = nonlocal_features
+        self.decoders: dict[str, Decoder] = {}
+        self.default: str | None = None
+        self.labels: LabelSet | None = None
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Prepare the decoders for the labels of the model. Raises InputError for labels that one does not support."""
+        self.labels = labels
+        for decoder in self.decoders.values():
+            decoder.allocate(labels)
+
+    def add(self, name: str, decoder: Decoder) -> None:
+        """Add a decoder, to be chosen by its name with `use`.
+
+        Args:
+            name: Letters, digits, "_" and "-"; not "none".
+            decoder: With non-local features a `LabelBias`.
+
+        Raises:
+            InputError: Another name, or a decoder that does not support the labels or non-local features.
+        """
+        check_bias_name(name)
+        check_decoder(decoder, self.nonlocal_features, f"{BIASES}.{name}")
+        if self.labels is not None:
+            decoder.allocate(self.labels)
+        self.decoders[name] = decoder
+
+    def use(self, name: str | None) -> None:
+        """Predict with the bias of this name, or with the model's own decoder (None).
+
+        Raises:
+            InputError: An unknown name.
+        """
+        if name is not None and name not in self.decoders:
+            known = f"; it has {', '.join(self.decoders)}" if self.decoders else ""
+            raise InputError(f"the model has no bias {name!r}{known}; fit one with structperc calibrate")
+        self.default = name
+
+    def current(self, decoder: Decoder) -> Decoder:
+        """Return the decoder of the current bias; without one, the model's own."""
+        return decoder if self.default is None else self.decoders[self.default]
+
+
 def describe_biases(model: Any) -> dict[str, Any]:
     """Return the biases, the default bias and the temperature of a model as plain JSON types, without missing ones."""
-    biases = {name: describe_value(decoder) for name, decoder in model.biases.items()}
-    entries = {BIASES: biases or None, DEFAULT_BIAS: model.default_bias, TEMPERATURE: model.temperature}
+    biases = {name: describe_value(decoder) for name, decoder in model.biases.decoders.items()}
+    entries = {BIASES: biases or None, DEFAULT_BIAS: model.biases.default, TEMPERATURE: model.temperature}
     return {name: value for name, value in entries.items() if value is not None}
 
 
@@ -47,8 +111,6 @@ def restore_biases(model: Any, description: dict[str, Any], build: Builder) -> N
     """
     entries = bias_entries(description)
     for name, decoder in entries.get(BIASES, {}).items():
-        check_bias_name(name)
-        model.biases[name] = build.part(decoder, Decoder, f"{BIASES}.{name}")
-        check_decoder(model.biases[name], model.nonlocal_features, f"{BIASES}.{name}")
-    model.use_bias(entries.get(DEFAULT_BIAS))
+        model.biases.add(name, build.part(decoder, Decoder, f"{BIASES}.{name}"))
+    model.biases.use(entries.get(DEFAULT_BIAS))
     model.temperature = entries.get(TEMPERATURE)

@@ -11,24 +11,19 @@ from structperc.builder import Builder, describe_value
 from structperc.chain import (
     Constraints,
     Decoder,
-    ForbidSpans,
     KBest,
-    MinimumSegmentRisk,
+    Restriction,
     SegmentThreshold,
-    allow,
-    forbid,
     kbest,
     log_partition,
     marginals,
     scale,
     step_log_probabilities,
 )
-from structperc.chain.confidence import confidence_within, token_confidence
-from structperc.chain.forbidden import state_path
+from structperc.chain.confidence import confidence_within
 from structperc.chain.minimum_risk import ProbableSegments, probable_segments
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import RepeatedLabels
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.datamodules.encoded import split_batch
@@ -36,7 +31,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics.counts import sentence_boundaries
 from structperc.models.base import LabelSequence, Model
-from structperc.models.biases import check_bias_name, check_decoder, describe_biases, restore_biases
+from structperc.models.biases import Biases, check_decoder, describe_biases, restore_biases
 from structperc.models.model_format import required_entries
 from structperc.models.predictor_entry import predictor_entry
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion, default_search
@@ -66,8 +61,7 @@ class ChainModel(Model):
             be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
 
     Attributes:
-        biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the model.
-        default_bias: Name of the one that is used, see `use_bias`; None: `decoder`.
+        biases: Decoders that prefer recall or precision, by name; they are saved with the model.
         temperature: Number by which scores are divided to be log-probabilities, or None; see `fit_temperature`. It is
             saved with the model, and changes no label.
 
@@ -103,8 +97,7 @@ class ChainModel(Model):
         self.nonlocal_features: Any = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
         check_decoder(self.decoder, self.nonlocal_features, "model.decoder")
-        self.biases: dict[str, Decoder] = {}
-        self.default_bias: str | None = None
+        self.biases = Biases(self.nonlocal_features)
         self.temperature: float | None = None
         self.constraints = Constraints()
 
@@ -117,8 +110,8 @@ class ChainModel(Model):
         for feature in self.nonlocal_features:
             feature.allocate(labels)
         self.constraints.allocate(labels)
-        for decoder in (self.decoder, *self.biases.values()):
-            decoder.allocate(labels)
+        self.decoder.allocate(labels)
+        self.biases.allocate(labels)
         self.bind_parts()
 
     def bind_parts(self) -> None:
@@ -133,10 +126,14 @@ class ChainModel(Model):
         Raises:
             InputError: the batch has forbidden spans, which are not part of the scores of labels.
         """
-        if batch.states is not None:
+        restriction = batch.restriction or Restriction()
+        if restriction.numbers is not None:
             raise InputError("forbidden spans are supported by tag and entities only; leave them out")
-        lattice = self.candidate_scorer.lattice(self.scorer(batch), batch)
-        return lattice if batch.possible is None else allow(lattice, batch.possible)
+        return restriction(self.scores(batch))
+
+    def scores(self, batch: Batch) -> Lattice:
+        """Return the Lattice of a batch without its restrictions, but with those of the tag scheme."""
+        return self.candidate_scorer.lattice(self.scorer(batch), batch)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates, in their order, with the local scores of this model; -inf where not valid."""
@@ -144,12 +141,8 @@ class ChainModel(Model):
 
     def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
         """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
-        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        more = self.candidate_scorer.nonlocal_scores(batch, candidates.labels, candidates.valid)
         return self.local_candidates(batch, candidates).scores + more
-
-    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
-        """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
-        return self.candidate_scorer.nonlocal_scores(batch, labels, valid)
 
     def rescore(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates with their total scores, best first; equal totals keep the order they had."""
@@ -163,37 +156,6 @@ class ChainModel(Model):
     def scaled(self, lattice: Lattice) -> Lattice:
         """Return a lattice with scores divided by the temperature if there is one, as log-probabilities."""
         return lattice if self.temperature is None else scale(lattice, self.temperature)
-
-    def add_bias(self, name: str, decoder: Decoder) -> None:
-        """Add a decoder that prefers recall or precision, to be chosen by its name with `use_bias`.
-
-        Args:
-            name: Letters, digits, "_" and "-"; not "none".
-            decoder: With non-local features a `LabelBias`.
-
-        Raises:
-            InputError: Another name, or a decoder that does not support the labels or non-local features.
-        """
-        check_bias_name(name)
-        check_decoder(decoder, self.nonlocal_features, f"biases.{name}")
-        decoder.allocate(self.labels)
-        self.biases[name] = decoder
-
-    def use_bias(self, name: str | None) -> None:
-        """Predict with the bias of this name, or with the model's own `decoder` (None).
-
-        Raises:
-            InputError: An unknown name.
-        """
-        if name is not None and name not in self.biases:
-            known = f"; it has {', '.join(self.biases)}" if self.biases else ""
-            raise InputError(f"the model has no bias {name!r}{known}; fit one with structperc calibrate")
-        self.default_bias = name
-
-    @property
-    def current_decoder(self) -> Decoder:
-        """The decoder of the current bias, or `decoder`."""
-        return self.decoder if self.default_bias is None else self.biases[self.default_bias]
 
     @property
     def additive(self) -> bool:
@@ -224,34 +186,31 @@ class ChainModel(Model):
 
         Without non-local features these are the best labels by local score.
         """
-        decoder = self.current_decoder
-        if batch.possible is not None and isinstance(decoder, MinimumSegmentRisk):
-            name = type(decoder).__name__
-            raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
+        decoder = self.biases.current(self.decoder)
         if not self.nonlocal_features:
-            return self._best_labels(batch, decoder)
+            return self.best_labels(batch, self.scores(batch), decoder)
         T = batch.sentences.shape[1]
-        parts = (self._best_labels(part, decoder) for part in split_batch(batch, decoder.k))
+        parts = (self.best_labels(part, self.scores(part), decoder) for part in split_batch(batch, decoder.k))
         return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
-
-    def _best_labels(self, batch: Batch, decoder: Decoder) -> Tensor:
-        """Return the `best_labels` without the forbidden spans of the batch."""
-        if batch.states is not None:
-            decoder, batch = ForbidSpans(decoder, batch.states), batch._replace(states=None)
-        return self.best_labels(batch, self(batch), decoder)
 
     @torch.no_grad()
     def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
-        """Return the labels (B, T) int64 of a decoder's candidate with the highest total score.
+        """Return the possible labels (B, T) int64 of a decoder's candidate with the highest total score.
 
         Args:
             batch: A batch.
-            lattice: Its scores, as the model returns them.
+            lattice: Its scores, as `scores` or the model returns them.
             decoder: Any decoder; with non-local features one that returns candidates, such as `KBest`.
+
+        Raises:
+            InputError: The decoder does not support the restriction of the batch.
         """
+        restriction = batch.restriction or Restriction()
+        search, lattice = restriction.search(decoder, lattice)
         if not self.nonlocal_features:
-            return decoder.best(lattice)
-        candidates = decoder(lattice)
+            return restriction.labels(search.best(lattice))
+        candidates = search(lattice)
+        candidates = candidates._replace(labels=restriction.labels(candidates.labels))
         total = self.total_scores(batch, candidates)
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
@@ -313,9 +272,10 @@ class ChainModel(Model):
         """
         if min_probability is not None:
             self.check_probabilistic()
-            lattice, labels = _conditional(self, batch)
+            restriction = batch.restriction or Restriction()
+            lattice, labels = restriction(self.scaled(self.scores(batch))), restriction.label_set(self.labels)
             return probable_segments(lattice, labels, min_probability, batch.first)
-        decoder = self.current_decoder
+        decoder = self.biases.current(self.decoder)
         return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
 
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -333,16 +293,12 @@ class ChainModel(Model):
             InputError: The model was not trained by likelihood.
         """
         self.check_probabilistic()
-        lattice, label_set = _conditional(self, batch)
-        states = None if lattice.segments is not None else batch.states
-        path = labels if states is None else state_path(labels, batch.lengths, states)
+        restriction = batch.restriction or Restriction()
+        lattice = restriction(self.scaled(self.scores(batch)))
+        states = restriction.states(lattice, labels)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        within = confidence_within(lattice, path, boundaries, label_set)
-        steps = step_log_probabilities(lattice, path)
-        if states is None:
-            return token_confidence(lattice, labels), within, steps
-        same = labels.unsqueeze(2) == states.labels
-        return (marginals(lattice) * same).sum(2), within, steps
+        within = confidence_within(lattice, states, boundaries, restriction.label_set(self.labels))
+        return restriction.probabilities(lattice, labels), within, step_log_probabilities(lattice, states)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the model are log-probabilities."""
@@ -382,12 +338,3 @@ def _kbest(model: ChainModel, batch: Batch, n: int, k: int) -> list[list[LabelSe
         names = [model.labels.decode(path) for path in labels]
         found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
     return found
-
-
-def _conditional(model: ChainModel, batch: Batch) -> tuple[Lattice, LabelSet]:
-    """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
-    if batch.states is None:
-        return model.scaled(model(batch)), model.labels
-    lattice = forbid(model.scaled(model(batch._replace(states=None))), batch.states)
-    names = tuple(model.labels.names[number] for number in batch.states.labels.tolist())
-    return lattice, RepeatedLabels(names, model.labels.scheme)

@@ -55,7 +55,7 @@ def predictor_entry(model: Any) -> dict[str, Any] | None:
     segments = {} if own is None else {name: own.options for name, one in model.named_modules() if one is own.part}
     if None in (*weights.values(), *segments.values()):
         return None
-    biases = {name: decoder.compiled() for name, decoder in {NO_BIAS: model.decoder, **model.biases}.items()}
+    biases = {name: decoder.compiled() for name, decoder in {NO_BIAS: model.decoder, **model.biases.decoders}.items()}
     return {
         "criterion": criterion._asdict(),
         "weights": weights,
@@ -68,7 +68,7 @@ def _reads_text(model: Any) -> bool:
     """Return True for features without weights in the data, and without document attributes of other packages."""
     modules = [type(one).__module__ for one in model.features.documents.values()]
     # sums of features with weights differ from those of tensors in the last bits
-    return model.features.weighted is None and all(one.startswith("structperc.features.") for one in modules)
+    return model.features.index.weighted is None and all(one.startswith("structperc.features.") for one in modules)
 
 
 def check_entry(given: Any, model: Any) -> None:

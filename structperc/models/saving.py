@@ -162,7 +162,7 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     weights_of = {"node": labels.node} if labels.edge is None else {"node": labels.node, "edge": labels.edge}
     tables = {kind: _without_small(table, below) for kind, table in weights_of.items()}
     rows = {kind: table.any(1) for kind, table in tables.items()}
-    if tagger.features.shared:
+    if tagger.features.index.shared:
         n = len(rows["edge"])  # weighted features come after those of templates
         both = rows["node"][:n] | rows["edge"]
         rows = {"node": torch.cat([both, rows["node"][n:]]), "edge": both}

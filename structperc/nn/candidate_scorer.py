@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from structperc.chain import Constraints, KBest, allow, max_marginals, split_sentences, viterbi
-from structperc.criteria import Criterion, empty_candidates, score_candidates
+from structperc.criteria import Criterion, empty_candidates, score_candidates, slice_candidates
 from structperc.criteria.base import best, is_allowed, is_gold
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
@@ -132,6 +132,25 @@ class CandidateScorer:
         if scored.allowed is None or not self.criterion.min_candidates:
             return scored
         return best_allowed_by_total(scored)
+
+    def compare(self, batch: Batch, lattice: Lattice) -> tuple[Scored, Scored]:
+        """Return the results of the searches with and without the cost, with gradients of non-local weights.
+
+        Both lists are scored together: label sequences share most of that work. `lattice`: scores of the batch, without
+        gradients.
+        """
+        assert batch.gold is not None
+        with torch.no_grad():
+            searched = self.criterion.augment(lattice, batch.gold)
+            candidates = self.candidates(searched)
+            free = candidates if searched is lattice else self.candidates(lattice)
+        compared = ComparedSequences(lattice, batch.gold, None)
+        if free is candidates:
+            scored = self.score(batch, compared, candidates)
+            return scored, scored
+        both = Candidates(*(torch.cat(pair, 1) for pair in zip(candidates, free, strict=True)))
+        scored, k = self.score(batch, compared, both), candidates.valid.shape[1]
+        return slice_candidates(scored, slice(0, k)), slice_candidates(scored, slice(k, None))
 
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""

@@ -9,10 +9,8 @@ from torch import Tensor, nn
 
 from structperc.chain import (
     Constraints,
-    Decoder,
-    ForbidSpans,
     KBest,
-    allow,
+    Restriction,
     exportable_marginals,
     exportable_viterbi,
     log_partition,
@@ -29,14 +27,13 @@ from structperc.nn.inputs import (
     RowWords,
     TokenPositions,
     build_batch,
-    check_allowed,
     check_gold,
     check_inputs,
+    check_left,
     check_legal,
-    check_possible,
     check_shapes,
     check_state,
-    forbidden_states,
+    row_restriction,
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
@@ -232,16 +229,14 @@ class Head(nn.Module, ABC):
             tensor([[   1, -100,    2]])
         """
         places, batch, lattice = self._read(inputs, mask, words, sentences)
-        if allowed is not None:
-            check_possible(allowed, places, batch, self.labels)
-            lattice = allow(lattice, places.gather(allowed))
-        if forbidden is not None:
-            batch = batch._replace(states=forbidden_states(forbidden, allowed, places, batch, self.labels))
-        if self.nonlocal_features or batch.states is not None:
+        restriction = row_restriction(allowed, forbidden, places, batch, self.labels)
+        batch, lattice = batch._replace(restriction=restriction), restriction(lattice)
+        if self.nonlocal_features:
             found = self._ranked(inputs, places, batch, lattice, 1)
             scores, labels = found.scores[:, 0], found.labels[:, 0]
         else:
             scores, labels = self._search(_best, inputs, places, lattice)
+            labels = restriction.labels(labels)
         if allowed is not None:
             self._check_scores(scores, "allowed")
         return places.scatter(labels)
@@ -271,12 +266,11 @@ class Head(nn.Module, ABC):
         return Candidates(places.scatter(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
     def _ranked(self, inputs: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
-        """Return the k best label sequences of the chains, by total score."""
-        several = max(k, self.decoder.k) if self.nonlocal_features else k
-        decoder: Decoder = KBest(several)
-        if batch.states is not None:
-            decoder = ForbidSpans(decoder, batch.states)
-        found = self._search(decoder, inputs, places, lattice)
+        """Return the k best label sequences of the chains, by total score; `lattice` has the batch's restriction."""
+        search = KBest(max(k, self.decoder.k) if self.nonlocal_features else k)
+        found = self._search(search, inputs, places, lattice)
+        if batch.restriction is not None:
+            found = found._replace(labels=batch.restriction.labels(found.labels))
         if self.nonlocal_features:
             more = self.scorer.nonlocal_scores(batch, found.labels, found.valid)
             found = Candidates(*(part[:, :k] for part in best_first(found, found.scores + more)))
@@ -414,8 +408,10 @@ class Head(nn.Module, ABC):
         batch = self._batch(places, gold.where(kept, 0), sentences, words)
         if allowed is not None:
             batch = batch._replace(allowed=places.gather(allowed) | ~places.mask[:, :, None])
-        if checked:
-            (check_legal if allowed is None else check_allowed)(batch, self.labels, places)
+        if checked and allowed is None:
+            check_legal(batch, self.labels, places)
+        elif checked:
+            check_left("gold", Restriction(batch.allowed), places, batch, self.labels)
         return places, batch
 
     def _check_shapes(self, inputs: Tensor, mask: Tensor | None, gold: Tensor | None) -> None:

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.data.forbidden_spans import ADVICE, StateArrays, first_without_state, segment_states, slots_needed
+from structperc.chain import Restriction
+from structperc.data.forbidden_spans import slots_needed
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import first_impossible, span_within
+from structperc.data.possible_labels import ADVICE, first_impossible, span_within
 from structperc.data.tag_schemes import Span
 from structperc.data.words import word_numbers
 from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, SpanStates, Words, real_tokens
+from structperc.structures import Batch, Words, real_tokens
 
 IGNORE_INDEX = -100  # label of positions without a token, as in torch and transformers
 
@@ -105,53 +105,59 @@ def check_inputs(inputs: Tensor, places: TokenPositions, name: str = "logits") -
         raise InvalidScoreError(f"{name}: {found} at row {row}, position {position}, {part} {number}; {advice}")
 
 
-def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
-    """Check that a mask of allowed labels leaves a label for each token, on a CPU also in the tag scheme.
-
-    `allowed`: (B, T, L) bool. `batch`: chains with first and last tokens of sentences. Raises InputError: another type
-    or shape, or a token without a label; with its position.
-    """
-    wanted = (*places.order.shape, len(labels))
-    if allowed.dtype != torch.bool or allowed.shape != wanted:
-        found = f"{allowed.dtype} {tuple(allowed.shape)}"
-        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, one for each label; got {found}")
-    if allowed.device.type != "cpu" or torch.compiler.is_compiling():
-        return
-    masks = places.gather(allowed).numpy()
-    place = first_impossible(masks, places.mask.numpy(), batch.first.numpy(), batch.last.numpy(), labels)
-    if place is not None:
-        own = "|".join(labels.names[i] for i in masks[place].nonzero()[0])
-        reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
-        position = int(places.order[place])
-        raise InputError(f"allowed: row {place[0]}, position {position}: no label is left; {reason}")
-
-
-def forbidden_states(
-    forbidden: Iterable[Iterable[tuple[str, int, int]] | None],
+def row_restriction(
     allowed: Tensor | None,
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None] | None,
     places: TokenPositions,
     batch: Batch,
     labels: LabelSet,
-) -> SpanStates | None:
-    """Return the states of a search without forbidden spans, None if there are no such spans.
+) -> Restriction:
+    """Return the restriction of rows to allowed labels, and to label sequences without forbidden spans.
 
-    `forbidden`: for each row None, or spans (type, start, end), positions start <= t < end. `allowed`: (B, T, L) bool,
-    labels that may be predicted; None: all. `batch`: chains with first and last tokens of sentences. Raises InputError:
-    another number of rows, an invalid span, or a token for which no label is left; with its position.
+    `allowed`: (B, T, L) bool, labels that may be predicted; None: all. `forbidden`: for each row None, or spans (type,
+    start, end), positions start <= t < end; None: no spans. `batch`: chains with first and last tokens of sentences.
+    Raises InputError: a mask of another type or shape, another number of rows, an invalid span, or a token for which
+    the forbidden spans leave no label, with its position; on a CPU also one for which the mask leaves none.
     """
-    found, T = spans_of_tokens(forbidden, places, labels), places.order.shape[1]
-    if not any(found):
-        return None
-    chains = _chains(places)
-    slots, states = slots_needed(found), []
-    masks = None if allowed is None else places.gather(allowed).cpu().numpy()
-    for b, (own, chain) in enumerate(zip(found, chains, strict=True)):
-        first, last = (x[b, : len(chain)].cpu().numpy() for x in (batch.first, batch.last))
-        states.append(segment_states(own, first, labels, slots))
-        limits = np.ones((len(chain), len(labels)), bool) if masks is None else masks[b]
-        if own and (t := first_without_state(states[-1], first, last, limits, labels)) is not None:
-            raise InputError(f"forbidden: row {b}, position {chain[t]}: no label is left; {ADVICE}")
-    return SpanStates(*(x.to(places.order.device) for x in padded_states(states, T)))
+    found = Restriction()
+    if allowed is not None:
+        wanted = (*places.order.shape, len(labels))
+        if allowed.dtype != torch.bool or allowed.shape != wanted:
+            given = f"{allowed.dtype} {tuple(allowed.shape)}"
+            raise InputError(
+                f"allowed: expected a mask of type bool and shape {wanted}, one for each label; got {given}"
+            )
+        found = Restriction(places.gather(allowed))
+        if allowed.device.type == "cpu" and not torch.compiler.is_compiling():
+            check_left("allowed", found, places, batch, labels)
+    spans = [] if forbidden is None else spans_of_tokens(forbidden, places, labels)
+    if any(spans):
+        found = found.without(spans, batch.first, places.lengths, labels, slots_needed(spans))
+        check_left("forbidden", found, places, batch, labels)
+    return found
+
+
+def check_left(name: str, restriction: Restriction, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
+    """Check that a restriction and the tag scheme leave a label for each token.
+
+    `name`: name of the argument, for the message. `places`: positions of the tokens in the rows, for the message.
+    `batch`: chains with first and last tokens of sentences. Raises InputError: a token without a label; with its
+    position.
+    """
+    assert restriction.possible is not None
+    tensors = restriction.possible, places.mask, batch.first, batch.last
+    possible, real, first, last = (tensor.cpu().numpy() for tensor in tensors)
+    numbers, follows = (None if x is None else x.cpu().numpy() for x in (restriction.numbers, restriction.follows))
+    scheme = labels.allowed if numbers is None else labels.allowed.take(numbers)
+    place = first_impossible(possible, real, first, last, scheme, follows)
+    if place is None:
+        return
+    reason = ADVICE
+    if numbers is None:
+        own = "|".join(labels.names[i] for i in possible[place].nonzero()[0])
+        reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
+    position = int(places.order[place])
+    raise InputError(f"{name}: row {place[0]}, position {position}: no label is left; {reason}")
 
 
 def spans_of_tokens(
@@ -165,13 +171,8 @@ def spans_of_tokens(
     given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
     if len(given) != B:
         raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
-    chains = _chains(places)
+    chains = [order[:n] for order, n in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
     return [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
-
-
-def _chains(places: TokenPositions) -> list[list[int]]:
-    """Return the positions of the tokens of each row."""
-    return [order[:length] for order, length in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
 
 
 def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, row: int, labels: LabelSet) -> Span:
@@ -182,15 +183,6 @@ def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, r
     if start not in chain or end - 1 not in chain:
         raise InputError(f"forbidden: row {row}: the span {start}..{end} must begin and end with a token of the mask")
     return Span(kind, chain.index(start), chain.index(end - 1) + 1)
-
-
-def padded_states(own: Sequence[StateArrays], T: int) -> SpanStates:
-    """Return the states of B sequences, padded to T tokens by False."""
-    B, M = len(own), len(own[0].labels)
-    possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
-    for row, states in enumerate(own):
-        possible[row, : len(states.possible)], follows[row, : len(states.follows)] = states.possible, states.follows
-    return SpanStates(*map(torch.from_numpy, (own[0].labels, possible, follows)))
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
@@ -226,23 +218,6 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     where = "at the end" if bool(follows[row, t]) else after
     advice = "repair the labels, or use a head with labels of scheme none"
     raise InputError(f"gold: row {row}, position {position}: {labels.scheme} has no {name} {where}; {advice}")
-
-
-def check_allowed(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
-    """Check that a legal label sequence consists of allowed labels.
-
-    `batch`: chains with sets of allowed labels. `places`: positions of the tokens in the rows, for the message. Raises
-    InputError: no legal sequence; with the first position at which it ends.
-    """
-    assert batch.allowed is not None
-    before = labels.start.expand(len(batch.lengths), -1)
-    for t, allowed in enumerate(batch.allowed.unbind(1)):
-        follows = labels.start.where(batch.first[:, t, None], (before[:, :, None] & labels.transition).any(1))
-        before = allowed & follows & (labels.end | ~batch.last[:, t, None])
-        if bool((wrong := places.mask[:, t] & ~before.any(1)).any()):
-            row = int(wrong.nonzero()[0])
-            where = f"row {row}, position {int(places.order[row, t])}"
-            raise InputError(f"gold: {where}: no allowed label is legal in {labels.scheme}; allow another one")
 
 
 RowWords = Sequence[Sequence[str]]  # words of the tokens of each row

@@ -9,11 +9,11 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from structperc.chain import Constraints
 from structperc.chain.segment_scores import segment_kinds
 from structperc.criteria import Costs, UpdateRule
 from structperc.criteria.base import ComparisonUnit
-from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.data.labels import AllowedTransitions
+from structperc.kernels.array_types import FeatureArrays, SegmentArrays, WeightTables
 from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers.base import LinearForm, SegmentForm
@@ -113,15 +113,15 @@ class OnlineLearner(SequenceLearner):
 
     Args:
         form: compiled form of the scorer to train, with weights on a CPU.
-        constraints: constraints of the tag scheme.
+        scheme: what the tag scheme allows.
         rule: update rule of the criterion.
         optimizer: optimizer of all weights of the scorer; it stores the sums of their averages and counts the steps.
     """
 
     def __init__(
-        self, form: LinearForm, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+        self, form: LinearForm, scheme: AllowedTransitions, rule: UpdateRule, optimizer: AveragedOptimizer
     ) -> None:
-        self.form, self.constraints, self.rule, self.optimizer = form, constraints, rule, optimizer
+        self.form, self.scheme, self.rule, self.optimizer = form, scheme, rule, optimizer
 
     @torch.no_grad()
     def learn(self, batch: FlatBatch) -> BatchResult:
@@ -147,7 +147,7 @@ class OnlineLearner(SequenceLearner):
             segments,
             weights,
             changed,
-            TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
+            self.scheme,
             RuleOptions(rule.exclude_gold, float(rule.threshold), rule.costs.least if rule.costs else 0.0),
             _cost_rows(batch, rule.costs, weights.node.shape[1]),
             step_size.numbers,

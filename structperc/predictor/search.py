@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structperc.data.forbidden_spans import StateArrays
+from structperc.data.labels import AllowedTransitions, Segmentation
+from structperc.kernels.array_types import FeatureArrays, WeightTables
 from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.scores import score
@@ -20,29 +23,40 @@ class SequenceBounds(NamedTuple):
     last: np.ndarray  # (n,) bool, last token of a sentence
 
 
+class SearchInputs(NamedTuple):
+    """Sequences of n tokens, and what the scores of their L labels, or M states, depend on."""
+
+    sequences: SequenceBounds
+    features: FeatureArrays
+    weights: WeightTables
+    scheme: AllowedTransitions
+    independent: bool  # pairs of labels across the boundaries of sentences score 0
+    states: StateArrays  # without rows of pairs, labels that may be predicted, or no rows for all; otherwise the states
+    #                      of the only sequence, see `data.forbidden_spans`
+    segmentation: Segmentation  # of the labels or states
+
+
 @kernel
-def best_labels(sequences, features, weights, scheme, independent, possible, states, bias, labels):
+def best_labels(inputs, bias, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Of labels with equal scores the lowest one wins. Scores are those of `SparseLinear` and of the constraints of the
-    scheme; a sequence without a legal label sequence keeps its zeros. If sentences are independent, pairs of labels
-    across their boundaries score 0. Labels outside of possible (n, L) bool, unless it is empty, are not predicted. With
-    the states of a sequence, which is then the only one, the best sequence of states is written
-    (`data.forbidden_spans`). The bias (L,) is added to the scores of labels. Returns the first token with a score of
-    +inf, where the search ends, or -1.
+    scheme; a sequence without a legal label sequence keeps its zeros. With states, the best sequence of states is
+    written. The bias (L,) is added to the scores of labels. Returns the first token with a score of +inf, where the
+    search ends, or -1.
     """
-    bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, independent, states)
+    bounds, states = inputs.sequences.bounds, inputs.states.labels
+    unary, edges = _lattice(inputs)
     (T, L), each = unary.shape, len(edges)
     suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
+        _score(start, length, inputs, unary, edges)
         for t in range(length):
             for j in range(L):
-                unary[t, j] += bias[states.labels[j]]
+                unary[t, j] += bias[states[j]]
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
             if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
@@ -53,22 +67,7 @@ def best_labels(sequences, features, weights, scheme, independent, possible, sta
 
 
 @kernel
-def label_probabilities(
-    sequences,
-    features,
-    weights,
-    scheme,
-    independent,
-    possible,
-    states,
-    temperature,
-    segmentation,
-    labels,
-    tokens,
-    segments,
-    logs,
-    threshold,
-):
+def label_probabilities(inputs, temperature, labels, tokens, segments, logs, threshold):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
     The probability of exactly this segment, see `chain.confidence`, is written at each of its tokens, NaN outside
@@ -78,21 +77,21 @@ def label_probabilities(
     the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]
-    bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, independent, states)
+    sequences, states, segmentation = inputs.sequences, inputs.states.labels, inputs.segmentation
+    bounds, (unary, edges) = sequences.bounds, _lattice(inputs)
     (T, L), each = unary.shape, len(edges)
     nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
+        _score(start, length, inputs, unary, edges)
         unary[:length] /= temperature
         edges[: min(each, length)] /= temperature
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
-            tokens[start + t] = _label_probability(nodes[t], own[t], states.labels)
+            tokens[start + t] = _label_probability(nodes[t], own[t], states)
         first, last = sequences.first[start : start + length], sequences.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
         _step_probabilities(own, steps, nodes, after, logs[start:])
@@ -102,43 +101,46 @@ def label_probabilities(
 
 
 @subkernel
-def _lattice(bounds, weights, independent, states):
+def _lattice(inputs):
     """Allocate the scores of a sequence: unary (T, L), edges (T or 1, L, L), 0 for the first token.
 
     With states, L is their number.
     """
-    T, L = longest_sequence(bounds), len(states.labels)
-    each = T if len(weights.edge) or independent or len(states.follows) else 1
+    T, L, weights = longest_sequence(inputs.sequences.bounds), len(inputs.states.labels), inputs.weights
+    each = T if len(weights.edge) or inputs.independent or len(inputs.states.follows) else 1
     return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
 
 
 @subkernel
-def _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges):
-    """Write the scores of the tokens from start on to unary and edges."""
-    if len(states.follows) == 0:
-        _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
+def _score(start, length, inputs, unary, edges):
+    """Write the scores of the tokens from start on to unary and edges, -inf for what is not possible."""
+    labels, possible, follows = inputs.states
+    if len(follows) == 0:
+        _score_labels(start, length, inputs, unary, edges)
+        offset = start - inputs.sequences.bounds[0]
+        for t in range(length if len(possible) else 0):
+            for j in range(unary.shape[1]):
+                if not possible[offset + t, j]:
+                    unary[t, j] = -np.inf
         return
-    L, labels = weights.node.shape[1], states.labels
+    L = inputs.weights.node.shape[1]
     nodes, pairs = np.empty((length, L), unary.dtype), np.zeros((length, L, L), unary.dtype)
-    _score_labels(start, length, sequences, features, weights, scheme, independent, possible, nodes, pairs)
+    _score_labels(start, length, inputs, nodes, pairs)
     for t in range(length):
         for j in range(len(labels)):
-            unary[t, j] = nodes[t, labels[j]] if states.possible[t, j] else -np.inf
+            unary[t, j] = nodes[t, labels[j]] if possible[t, j] else -np.inf
             for i in range(len(labels) if t else 0):
-                edges[t, i, j] = pairs[t, labels[i], labels[j]] if states.follows[t, i, j] else -np.inf
+                edges[t, i, j] = pairs[t, labels[i], labels[j]] if follows[t, i, j] else -np.inf
 
 
 @subkernel
-def _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
+def _score_labels(start, length, inputs, unary, edges):
     """Write the scores of the labels of the tokens from start on to unary and edges."""
-    score(start, start + length, (sequences.first, sequences.last), features, weights, scheme, True, unary, edges)
-    for t in range(1, length if independent else 0):
-        if sequences.first[start + t]:
+    sentences = inputs.sequences.first, inputs.sequences.last
+    score(start, start + length, sentences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
+    for t in range(1, length if inputs.independent else 0):
+        if inputs.sequences.first[start + t]:
             edges[t] = 0
-    for t in range(length if len(possible) else 0):
-        for j in range(unary.shape[1]):
-            if not possible[start + t, j]:
-                unary[t, j] = -np.inf
 
 
 @subkernel

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.data.labels import AllowedTransitions
+from structperc.kernels.array_types import FeatureArrays, SegmentArrays, WeightTables
 from structperc.kernels.best_path import any_invalid
 from structperc.kernels.best_segmentation import best_tables, search_backwards, trace_best_segmentation
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
@@ -27,7 +28,7 @@ class SegmentInputs(NamedTuple):
     sequences: SequenceBounds
     features: FeatureArrays
     weights: WeightTables
-    scheme: TagSchemeMasks
+    scheme: AllowedTransitions
     possible: np.ndarray  # (n, L) bool, labels that may be predicted; empty for all
     segments: SegmentArrays
     table: np.ndarray  # (F, C) weights of the features of segments
@@ -44,7 +45,7 @@ class _Buffers(NamedTuple):
 
 
 @kernel
-def best_labels_with_segments(inputs, bias, labels):
+def best_labels(inputs, bias, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Scores are those of `SegmentLinear` over `SparseLinear` and of the constraints of the scheme; a sequence without a
@@ -73,12 +74,12 @@ def best_labels_with_segments(inputs, bias, labels):
 
 
 @kernel
-def segment_label_probabilities(inputs, temperature, labels, tokens, confidences, logs, threshold):
+def label_probabilities(inputs, temperature, labels, tokens, confidences, logs, threshold):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to confidences (n,).
 
     The probability of exactly this segment is written at each of its tokens, NaN outside segments; to logs (n,) the
     log-probability of each segment given those before it, at its first token, and 0 at others. Scores are those of
-    `best_labels_with_segments`, none of them +inf, divided by the temperature, without a bias. Returns all segments
+    `best_labels`, none of them +inf, divided by the temperature, without a bias. Returns all segments
     (first token, token after the last, type, probability) with a probability above the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]

@@ -1,12 +1,13 @@
 """The weights and features of segments of a saved model, as a sparse predictor needs them."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import forbidden_spans
 from structperc.data.labels import LabelSet
+from structperc.data.tag_schemes import Span
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, segment_ids
 from structperc.features.segment_keys import SegmentKeys
 from structperc.kernels.array_types import SegmentArrays
@@ -44,18 +45,15 @@ class SegmentWeights(NamedTuple):
             begins,
         )
 
-    def left(self, corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> np.ndarray:
+    def left(self, corpus: Corpus, labels: LabelSet, spans: Mapping[int, Iterable[Span]]) -> np.ndarray:
         """Return a mask (n, D, C) bool of the segments that are not forbidden; (0, D, C) if none is.
 
-        Raises InputError: an unknown type, or a token for which no label is left.
+        `spans`: forbidden spans by index of the sequence.
         """
         D, C = self.extractor.max_length, len(labels.type_names)
-        if (forbidden := forbidden_spans(corpus, labels, allowed)) is None:
-            return np.ones((0, D, C), bool)
-        found = np.ones((corpus.tokens, D, C), bool)
-        for sequence, spans in forbidden.spans.items():
-            for kind, start, end in spans:
+        found = np.ones((corpus.tokens if spans else 0, D, C), bool)
+        for sequence, own in spans.items():
+            for kind, start, end in own:
                 if end - start <= D:
-                    token = corpus.starts[sequence] + start
-                    found[token, end - start - 1, labels.type_names.index(kind)] = False
+                    found[corpus.starts[sequence] + start, end - start - 1, labels.type_names.index(kind)] = False
         return found

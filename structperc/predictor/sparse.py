@@ -7,14 +7,13 @@ import numpy as np
 
 from structperc.compiled_forms import CriterionForm
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import StateArrays, forbidden_spans
+from structperc.data.forbidden_spans import StateArrays
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.data.splits import Extent, widest
 from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.string_arrays import IdLists
-from structperc.kernels.array_types import FeatureArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.array_types import FeatureArrays, WeightTables
 from structperc.predictor.base import (
     Prediction,
     Predictor,
@@ -22,6 +21,7 @@ from structperc.predictor.base import (
     check_min_probability,
     missing_probabilities,
 )
+from structperc.predictor.limits import CorpusLimits
 from structperc.predictor.segment_weights import SegmentWeights
 
 
@@ -102,11 +102,16 @@ class SparsePredictor(Predictor):
         confident = confident or min_probability is not None
         if confident and not self.probabilistic:
             raise missing_probabilities(f"trained with {self._criterion.name}")
-        best, (tokens, segments, logs), found = self._search(corpus, confident, min_probability)
+        limits, threshold = (
+            CorpusLimits.read(corpus, self.labels),
+            1.0 if min_probability is None else float(min_probability),
+        )
+        best, probabilities, found = self._search(limits, confident, threshold)
         names = self.labels.decode(best)
-        check_predicted(corpus, self.labels, names)
+        limits.check_predicted(names)
         if not confident:
             return Prediction(names, None, None)
+        tokens, segments, logs = probabilities
         prediction = Prediction(names, tokens, segments, log_probabilities=logs)
         if min_probability is None:
             return prediction
@@ -115,87 +120,58 @@ class SparsePredictor(Predictor):
         return prediction.with_spans(corpus, own, self.labels.scheme)
 
     def _search(
-        self, corpus: Corpus, confident: bool, min_probability: float | None
+        self, limits: CorpusLimits, confident: bool, threshold: float
     ) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int, int, float]]]:
         """Return the ids (N,) int64 of the best labels, and if confident their probabilities and probable segments.
 
-        Probabilities (3, N) are those of labels, of segments, and of labels given the labels before.
+        Probabilities (3, N) are those of labels, of segments, and of labels given the labels before. Segments are those
+        with a probability above the threshold.
         """
+        corpus, found = limits.corpus, []
         best, probabilities = np.zeros(corpus.tokens, np.int64), np.zeros((3, corpus.tokens))
-        if not corpus.tokens:
-            return best, probabilities, []
+        if corpus.tokens:
+            if self._segments is None:  # kernels need a compiler
+                from structperc.predictor.search import best_labels, label_probabilities
+            else:
+                from structperc.predictor.segment_search import best_labels, label_probabilities
+            for inputs, numbers in self._inputs(limits):
+                _check_scores(corpus, best_labels(inputs, self._bias, best))
+                if confident:
+                    found += label_probabilities(inputs, self._temperature or 1.0, best, *probabilities, threshold)
+                tokens = slice(inputs.sequences.bounds[0], inputs.sequences.bounds[-1])
+                best[tokens] = numbers[best[tokens]]
+        return best, probabilities, found
+
+    def _inputs(self, limits: CorpusLimits) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the inputs of kernels for parts of a corpus, and the labels of their states."""
+        from structperc.predictor.search import SearchInputs, SequenceBounds  # needs a compiler
+
+        corpus, labels = limits.corpus, self.labels
+        scheme, independent = labels.allowed, self._criterion.independent_sentences
         bounds = np.unique(corpus.sentences)  # without empty sentences
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
-        threshold = 1.0 if min_probability is None else float(min_probability)
-        search = self._search_labels if self._segments is None else self._search_segments
-        return best, probabilities, search(corpus, first, last, best, probabilities if confident else None, threshold)
-
-    def _search_labels(
-        self,
-        corpus: Corpus,
-        first: np.ndarray,
-        last: np.ndarray,
-        best: np.ndarray,
-        probabilities: np.ndarray | None,
-        threshold: float,
-    ) -> list[tuple[int, int, int, float]]:
-        """Fill `best` and `probabilities` by label pairs, and return the segments above a threshold."""
-        from structperc.predictor.search import SequenceBounds, best_labels, label_probabilities  # needs a compiler
-
-        scheme, masks = TagSchemeMasks(*self.labels.allowed), possible_masks(corpus, self.labels)
-        possible = np.ones((0, len(self.labels)), bool) if masks is None else masks
         features = self._features(corpus)
-        found: list[tuple[int, int, int, float]] = []
-        for starts, states in _parts(corpus, self.labels, masks):
-            sequences = SequenceBounds(starts, first, last)
-            scores = sequences, features, self._weights, scheme, self._criterion.independent_sentences, possible, states
-            _check_scores(corpus, best_labels(*scores, self._bias, best))
-            if probabilities is not None:
-                kinds = self.labels.segmentation.take(states.labels)
-                found += label_probabilities(*scores, self._temperature or 1.0, kinds, best, *probabilities, threshold)
-            tokens = slice(starts[0], starts[-1])
-            best[tokens] = states.labels[best[tokens]]
-        return found
+        if self._segments is None:
+            for starts, states in _parts(limits):
+                sequences, kinds = SequenceBounds(starts, first, last), labels.segmentation.take(states.labels)
+                inputs = SearchInputs(sequences, features, self._weights, scheme, independent, states, kinds)
+                yield inputs, states.labels
+            return
+        from structperc.predictor.segment_search import SegmentInputs
 
-    def _search_segments(
-        self,
-        corpus: Corpus,
-        first: np.ndarray,
-        last: np.ndarray,
-        best: np.ndarray,
-        probabilities: np.ndarray | None,
-        threshold: float,
-    ) -> list[tuple[int, int, int, float]]:
-        """Fill `best` and `probabilities` by segments, and return the segments above a threshold."""
-        from structperc.predictor.search import SequenceBounds
-        from structperc.predictor.segment_search import (  # needs a compiler
-            SegmentInputs,
-            best_labels_with_segments,
-            segment_label_probabilities,
-        )
-
-        assert self._segments is not None
-        masks = possible_masks(corpus, self.labels)
-        starts = np.unique(corpus.sentences) if self._criterion.independent_sentences else corpus.starts
-        inputs = SegmentInputs(
-            SequenceBounds(starts, first, last),
-            self._features(corpus),
+        segments = self._segments
+        both = SegmentInputs(
+            SequenceBounds(bounds if independent else corpus.starts, first, last),
+            features,
             self._weights,
-            TagSchemeMasks(*self.labels.allowed),
-            np.ones((0, len(self.labels)), bool) if masks is None else masks,
-            self._segments.arrays(self.features.with_documents(corpus, self._segments.columns), self.labels),
-            self._segments.weights,
-            self._segments.left(corpus, self.labels, masks),
+            scheme,
+            np.ones((0, len(labels)), bool) if limits.masks is None else limits.masks,
+            segments.arrays(self.features.with_documents(corpus, segments.columns), labels),
+            segments.weights,
+            segments.left(corpus, labels, limits.spans),
         )
-        _check_scores(corpus, best_labels_with_segments(inputs, self._bias, best))
-        if probabilities is None:
-            return []
-        temperature = self._temperature or 1.0
-        found: list[tuple[int, int, int, float]] = segment_label_probabilities(
-            inputs, temperature, best, *probabilities, threshold
-        )
-        return found
+        yield both, np.arange(len(labels))
 
     def _features(self, corpus: Corpus) -> FeatureArrays:
         nodes, edges = self.features.ids(corpus)
@@ -210,18 +186,17 @@ def _check_scores(corpus: Corpus, invalid: int) -> None:
         raise InvalidScoreError(f"scores: there is +inf or NaN at {place}; weights are too large")
 
 
-def _parts(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> Iterator[tuple[np.ndarray, StateArrays]]:
+def _parts(limits: CorpusLimits) -> Iterator[tuple[np.ndarray, StateArrays]]:
     """Yield the boundaries of neighbouring sequences without forbidden spans, and of each one with such, and states."""
-    starts, first, L = corpus.starts, 0, len(labels)
-    none = StateArrays(np.arange(L), np.ones((0, L), bool), np.ones((0, L, L), bool))
-    if (forbidden := forbidden_spans(corpus, labels, allowed)) is not None:
-        for sequence in sorted(forbidden.spans):
-            if first < sequence:
-                yield starts[first : sequence + 1], none
-            yield starts[sequence : sequence + 2], forbidden.states(sequence)
-            first = sequence + 1
-    if first < len(corpus):
-        yield starts[first:], none
+    starts, n, L = limits.corpus.starts, len(limits.corpus), len(limits.labels)
+    first, masks = 0, np.ones((0, L), bool) if limits.masks is None else limits.masks
+    for sequence in [*sorted(limits.spans), n]:
+        if first < sequence:
+            possible = masks[starts[first] : starts[sequence]]
+            yield starts[first : sequence + 1], StateArrays(np.arange(L), possible, np.ones((0, L, L), bool))
+        if sequence < n:
+            yield starts[sequence : sequence + 2], limits.states(sequence)
+        first = sequence + 1
 
 
 def _arrays(lists: IdLists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

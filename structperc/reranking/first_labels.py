@@ -50,7 +50,7 @@ class FirstLabels(DocumentAttribute):
         >>> attribute = FirstLabels(first, JackKnife(folds=2, epochs=1, cache="lists"))
         >>> features = FeatureExtractor(["w[0]", "first[0]", "first[1]"], documents={"first": attribute})
         >>> features.fit(corpus)  # doctest: +SKIP
-        >>> [name for name in features.feature_names("node") if "first[0]" in name][:3]  # doctest: +SKIP
+        >>> [name for name in features.index.names("node") if "first[0]" in name][:3]  # doctest: +SKIP
         ['first[0]=O', 'first[0]=B-ORG', 'first[0]=I-ORG']
     """
 

@@ -31,7 +31,7 @@ from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBa
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import FirstScore
 from structperc.reranking.ranker import Examples, Ranker
-from structperc.reranking.reranker import Reranker
+from structperc.reranking.reranker import Reranker, RerankerRequirements
 from structperc.structures import Batch, Candidates, to_device
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
@@ -40,6 +40,21 @@ from structperc.taggers.tagger import Tagger
 BATCH = 64  # sequences at a time
 
 logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class GlobalRerankerRequirements(RerankerRequirements):
+    """What a ranker requires of its data."""
+
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the target must be the gold labels."""
+        self.check_target(place)
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError for weights within sequences, or for a ranker that does not learn from weights."""
+        if not self.tagger.ranker.supports_weights:
+            name = type(self.tagger.ranker).__name__
+            raise InputError(f"{corpus.name}: {name} has no weights; leave weight out of data.columns")
+        super().check_weights(corpus)
 
 
 class GlobalReranker(Reranker):
@@ -116,6 +131,7 @@ class GlobalReranker(Reranker):
         super().__init__(*parts, decoder=decoder, jackknife=jackknife, correct=correct)
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
+        self.requirements = GlobalRerankerRequirements(self)
         self.training_method = RankerTraining(self)
         self.list_features: ListFeatures | None = None
         self.examples: Examples | None = None
@@ -147,7 +163,7 @@ class GlobalReranker(Reranker):
 
     def _fit_lists(self, data: SequenceDataModule, progress: bool) -> None:
         """Collect the features of the training lists, and reset the ranker."""
-        rows, lists = self.encode(data.corpus("train")), self._require_lists()
+        rows, lists = self.encode(data.corpus("train")), self.require_lists()
         self.list_features = ListFeatures(self.global_features, rows, lists, self.labels, self.device, progress)
         self.list_features.set_vocabularies(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
@@ -217,17 +233,6 @@ class GlobalReranker(Reranker):
         self._development = {}
 
     # -- vocabulary, checkpoints and saved models ------------------------------------------------------------
-
-    def check_incomplete(self, place: str) -> None:
-        """Raise InputError, which begins with `place`, if the target must be the gold labels."""
-        self._check_target(place)
-
-    def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError for weights within sequences, or for a ranker that does not learn from weights."""
-        if not self.ranker.supports_weights:
-            name = type(self.ranker).__name__
-            raise InputError(f"{corpus.name}: {name} has no weights; leave weight out of data.columns")
-        super().check_weights(corpus)
 
     def finalize(self) -> None:
         """Remove strings without weights, and store the names of the others. Training cannot be resumed afterwards."""

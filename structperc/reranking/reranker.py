@@ -33,6 +33,7 @@ from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBa
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, to_device
+from structperc.taggers.data_requirements import TaggerRequirements
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -113,6 +114,7 @@ class Reranker(Tagger):
         check_parts(first, scorer, criterion, search, nonlocal_features, correct)
         # Last, since checkpoints number the parameters of the optimizer from the start of all parameters.
         self.first = first
+        self.requirements = RerankerRequirements(self)
         self.jackknife, self.correct = jackknife or JackKnife(), correct
         self.lists: CandidateLists | None = None  # lists of the training data after `train_first`
         self.fingerprint: str | None = None  # hash of the configuration and data of the lists
@@ -144,9 +146,9 @@ class Reranker(Tagger):
         """Extent of the text that determines the scores of the first model."""
         return self.first.extent
 
-    def forward(self, batch: Batch) -> Lattice:
+    def scores(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch under the first model, in which candidates are searched."""
-        return self.first(batch)
+        return self.first.scores(batch)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the first model's candidates, in its order, with the re-ranker's local scores."""
@@ -154,7 +156,7 @@ class Reranker(Tagger):
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the correct label sequences and the listed candidates of a training batch, without a search."""
-        listed = self._require_lists().batch(batch.rows.cpu())
+        listed = self.require_lists().batch(batch.rows.cpu())
         return self.score_list(batch, to_device(listed, self.device))
 
     def score_list(self, batch: Batch, listed: ListBatch) -> Scored:
@@ -165,7 +167,7 @@ class Reranker(Tagger):
         valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
         first = torch.cat([gold_scores[:, None], candidates.scores], 1)
         local = local_scores(self.scorer, batch, Candidates(labels, first, valid))
-        more = self.nonlocal_scores(batch, labels, valid)
+        more = self.candidate_scorer.nonlocal_scores(batch, labels, valid)
         zero = torch.zeros((), device=self.device)  # criteria read only the lengths of this lattice
         (B, T), L = gold.shape, len(self.labels)
         lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
@@ -189,7 +191,8 @@ class Reranker(Tagger):
         rows = torch.arange(len(closest), device=closest.device)
         return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
 
-    def _require_lists(self) -> CandidateLists:
+    def require_lists(self) -> CandidateLists:
+        """Return the lists of the training data. Raises InputError before `train_first`."""
         if self.lists is None:
             raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         return self.lists
@@ -213,12 +216,12 @@ class Reranker(Tagger):
         Raises:
             InputError: The data is unsuitable; raised before anything is trained.
         """
-        self.check_unit(data.unit)
+        self.requirements.check_unit(data.unit)
         corpus, labels, first = data.corpus("train"), data.label_set(), self.first
         if is_incomplete(corpus):
-            self.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
+            self.requirements.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
         if WEIGHT in corpus.columns:
-            self.check_weights(corpus)
+            self.requirements.check_weights(corpus)
         if data.has("dev"):
             check_known_labels(data.corpus("dev"), labels)
         for part in (self.criterion, *self.nonlocal_features):
@@ -245,23 +248,6 @@ class Reranker(Tagger):
         self.first.scorer.build_vocabulary(self.features.with_documents(train, self.first.scorer.columns))
         self.allocate(data.label_set())
 
-    def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for training without candidate lists of the training data."""
-        if stage != "fit":
-            return
-        lengths = self._require_lists().lengths
-        if lengths.tolist() != data.corpus("train").lengths.tolist():
-            raise InputError("the candidate lists are of other training data: call train_first(data) again")
-
-    def check_incomplete(self, place: str) -> None:
-        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
-        super().check_incomplete(place)
-        self._check_target(place)
-
-    def _check_target(self, place: str) -> None:
-        if self.correct == "gold":
-            raise InputError(f"{place}: incomplete labels have no gold sequence; set model.correct: closest")
-
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
     def extra_vocabulary(self) -> dict[str, Any]:
@@ -280,6 +266,28 @@ class Reranker(Tagger):
         reranker = cls(first=first, **parts)
         restore_biases(reranker, description, build)
         return reranker
+
+
+class RerankerRequirements(TaggerRequirements):
+    """What a re-ranker requires of its data."""
+
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
+        """Raise InputError for training without candidate lists of the training data."""
+        if stage != "fit":
+            return
+        lengths = self.tagger.require_lists().lengths
+        if lengths.tolist() != data.corpus("train").lengths.tolist():
+            raise InputError("the candidate lists are of other training data: call train_first(data) again")
+
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
+        super().check_incomplete(place)
+        self.check_target(place)
+
+    def check_target(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the target must be the gold labels."""
+        if self.tagger.correct == "gold":
+            raise InputError(f"{place}: incomplete labels have no gold sequence; set model.correct: closest")
 
 
 def check_parts(

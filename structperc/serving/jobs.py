@@ -18,7 +18,7 @@ from structperc.predictor.limits import (
     ALLOWED_FIELD,
     FORBIDDEN_FIELD,
     FORCED_FIELD,
-    check_limits,
+    CorpusLimits,
     field_spans,
     limit_columns,
     limited_text,
@@ -184,7 +184,7 @@ def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     """
     rows = _read(job, tagger.labels, tokens)
     if job.limits:  # errors have the number of the sentence in the whole job
-        check_limits(_corpus(tagger, [rows]), tagger.labels)
+        CorpusLimits.read(_corpus(tagger, [rows]), tagger.labels)
     found = []
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None

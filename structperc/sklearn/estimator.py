@@ -227,7 +227,7 @@ class SequenceTagger(BaseEstimator):
     @property
     def attributes_(self) -> list[str]:
         """Names of all features in the order of their ids."""
-        return self._linear_tagger().features.feature_names("node")
+        return self._linear_tagger().features.index.names("node")
 
     @cached_property
     def state_features_(self) -> Mapping[tuple[str, str], float]:

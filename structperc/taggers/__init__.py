@@ -8,7 +8,8 @@ learning.py             training methods: by gradients, by full batches, one seq
 sequential_learning.py  learning one sequence at a time, also in several processes
 distillation.py         a trained tagger as teacher of another
 callbacks.py            callbacks that taggers need: evaluation weights, random states, learning rates
-contract_checks.py      checks of user-defined parts; input_checks.py: of trainers and their data
+data_requirements.py     what taggers require of a trainer and its data
+contract_checks.py      checks of user-defined parts
 """
 
 import lazy_loader

@@ -27,8 +27,8 @@ from structperc.optim import training_protocol
 from structperc.structures import Batch
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
 from structperc.taggers.contract_checks import check_contracts, check_options
+from structperc.taggers.data_requirements import DataRequirements, check_labels, check_processes
 from structperc.taggers.hyperparameters import hyperparameters
-from structperc.taggers.input_checks import check_labels, check_processes
 from structperc.taggers.sequential_learning import ParameterAveraging, sync_weights
 
 
@@ -57,6 +57,7 @@ class BaseTagger(Model, pl.LightningModule):
         super().__init__(features)
         check_beta(beta)
         self.beta = beta
+        self.requirements = DataRequirements(self)
         self.logged_options: dict[str, Any] = {}  # classes and options of all parts, once training begins
 
     @abstractmethod
@@ -77,20 +78,6 @@ class BaseTagger(Model, pl.LightningModule):
         """Take features and labels from the training data, and create the weights."""
         self.features = data.fit_features(self.features)
         self.allocate(data.label_set())
-
-    def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for data that does not suit the tagger in training (stage "fit") or evaluation."""
-
-    def check_incomplete(self, place: str) -> None:
-        """Raise InputError, which begins with `place`, if the tagger does not learn from incomplete labels."""
-        raise InputError(f"{place}: {type(self).__name__} needs complete labels; use a Tagger with CRFLoss")
-
-    def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError if the tagger does not learn from the weights of a corpus, its column `weight`."""
-        raise InputError(f"{corpus.name}: {type(self).__name__} has no weights; leave weight out of data.columns")
-
-    def check_unit(self, unit: str) -> None:
-        """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
     def extra_vocabulary(self) -> dict[str, Any]:
         """Return further entries of `vocabulary`, as plain JSON types by name."""
@@ -125,11 +112,11 @@ class BaseTagger(Model, pl.LightningModule):
     def setup(self, stage: str) -> None:
         """Build the vocabulary from the training data unless there is one; encode the data of the stage."""
         data = self._data
-        self.check_data(data, stage)
+        self.requirements.check_data(data, stage)
         if stage == "fit":
             check_processes(self, self.trainer)
             self.card = None  # it describes an earlier training
-        self.check_unit(data.unit)
+        self.requirements.check_unit(data.unit)
         if stage == "fit":
             check_options(self, self.features)
         if not self.fitted:
@@ -137,7 +124,7 @@ class BaseTagger(Model, pl.LightningModule):
             self.build_vocabulary(data)
         check_labels(self, data, stage)
         if stage == "fit" and WEIGHT in data.corpus("train").columns:
-            self.check_weights(data.corpus("train"))
+            self.requirements.check_weights(data.corpus("train"))
         if stage == "fit":
             check_contracts(self, len(self.labels))
         data.encode(self.encode_split, stage)

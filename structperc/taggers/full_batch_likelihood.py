@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.chain import Constraints
-from structperc.kernels.array_types import TagSchemeMasks
+from structperc.data.labels import LabelSet
 from structperc.online.learner import UnitArrays
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ragged import boundaries
@@ -37,7 +36,7 @@ class FullBatchLikelihood(FullBatchTraining):
         """Return the summed loss of a batch, a scalar, with a gradient of the prior only; keep the other gradients."""
         if batch.allowed is not None:  # incomplete labels
             return super().step(batch, batch_idx)
-        losses, self._gradients = likelihood(self.tagger.scorer.compiled(), self.tagger.constraints, batch)
+        losses, self._gradients = likelihood(self.tagger.scorer.compiled(), self.tagger.labels, batch)
         self._batch = batch
         self.sums.count(torch.tensor(len(losses)))
         return self.add(losses, batch, batch_idx)
@@ -63,7 +62,7 @@ def supports_likelihood(tagger: Any) -> bool:
 
 
 @torch.no_grad()
-def likelihood(form: LinearForm, constraints: Constraints, batch: Batch) -> tuple[Tensor, ScoreGradients]:
+def likelihood(form: LinearForm, labels: LabelSet, batch: Batch) -> tuple[Tensor, ScoreGradients]:
     """Return the negative log-likelihoods (B,) float64 of the gold labels of a batch, and their gradients by scores."""
     from structperc.kernels.likelihood import likelihood_gradients  # needs a compiler
 
@@ -73,13 +72,12 @@ def likelihood(form: LinearForm, constraints: Constraints, batch: Batch) -> tupl
     places = real.flatten().nonzero().squeeze(1)
     tokens = (x.flatten()[places].numpy() for x in (batch.gold, batch.first, batch.last))
     units = UnitArrays(boundaries(batch.lengths).numpy(), *tokens)
-    scheme = TagSchemeMasks(*(getattr(constraints, name).numpy() for name in TagSchemeMasks._fields))
     unary = sum_features(form.node, batch.nodes)
     edges = unary.new_zeros(L, L) if form.transition is None else form.transition
-    edges = edges.masked_fill(~constraints.transition, -torch.inf)[None]
+    edges = edges.masked_fill(~labels.transition, -torch.inf)[None]
     losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
     pairs = unary.new_empty(B, L, L)
-    run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, scheme, losses, nodes, pairs)
+    run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, labels.allowed, losses, nodes, pairs)
     if batch.weights is not None:
         of_rows = batch.weights[:, 0]
         losses, nodes, pairs = losses * of_rows, nodes * batch.weights[real][:, None], pairs * of_rows.view(-1, 1, 1)

@@ -21,9 +21,30 @@ from structperc.models.model_format import required_entries
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger
+from structperc.taggers.data_requirements import DataRequirements
 from structperc.taggers.learning import EpochStatistics
 
 ORDER = "order"  # the column of `GuidedTagger.further_columns`
+
+
+class GuidedRequirements(DataRequirements):
+    """What guided learning requires of its data."""
+
+    def check_unit(self, unit: str) -> None:
+        """Raise InputError for documents as sequences: guided learning labels single sentences."""
+        if unit != "sentence":
+            raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
+
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the rule does not learn from incomplete labels."""
+        if not self.tagger.guided.rule.supports_incomplete:
+            name = type(self.tagger.guided.rule).__name__
+            raise InputError(f"{place}: {name} needs complete labels; set model.rule: structperc.guided.Aggressive")
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError for weights that differ within a sentence."""
+        if (token := first_change(corpus, corpus.sentences)) is not None:
+            raise InputError(f"{corpus.where(token)}: weights differ within a sentence; give a sentence one weight")
 
 
 class GuidedTagger(BaseTagger):
@@ -72,7 +93,7 @@ class GuidedTagger(BaseTagger):
     ) -> None:
         super().__init__(features, beta)
         self.guided = GuidedModel(SparseLinear(transitions=False), context, beam, order, rule)
-        self.average = average
+        self.average, self.requirements = average, GuidedRequirements(self)
         self.automatic_optimization = False
         self._counts = EpochStatistics(self.device)  # wrong "tokens" are wrong decisions
 
@@ -85,22 +106,6 @@ class GuidedTagger(BaseTagger):
     def batch_form(self) -> BatchForm:
         """The form of the mini-batches that the tagger learns from."""
         return "flat"
-
-    def check_unit(self, unit: str) -> None:
-        """Raise InputError for documents as sequences: guided learning labels single sentences."""
-        if unit != "sentence":
-            raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
-
-    def check_incomplete(self, place: str) -> None:
-        """Raise InputError, which begins with `place`, if the rule does not learn from incomplete labels."""
-        if not self.guided.rule.supports_incomplete:
-            name = type(self.guided.rule).__name__
-            raise InputError(f"{place}: {name} needs complete labels; set model.rule: structperc.guided.Aggressive")
-
-    def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError for weights that differ within a sentence."""
-        if (token := first_change(corpus, corpus.sentences)) is not None:
-            raise InputError(f"{corpus.where(token)}: weights differ within a sentence; give a sentence one weight")
 
     @property
     def probabilistic(self) -> bool:
@@ -118,9 +123,9 @@ class GuidedTagger(BaseTagger):
 
     def decide(self, batch: Batch) -> Decisions:
         """Return the labels of a batch, and the steps in which tokens are decided."""
-        for name, given in (("allowed labels", batch.possible), ("forbidden spans", batch.states)):
-            if given is not None:
-                raise InputError(f"a guided tagger does not support {name}; use a Tagger, or leave them out")
+        if batch.restriction is not None:
+            limits = "allowed labels and forbidden spans"
+            raise InputError(f"a guided tagger does not support {limits}; use a Tagger, or leave them out")
         return self.guided.decode(batch)
 
     @torch.no_grad()

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
@@ -12,9 +13,9 @@ from pytorch_lightning.trainer.states import TrainerFn, TrainerStatus
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.chain import Constraints
-from structperc.criteria import CandidateLoss, Criterion, Decision, UpdateRule
+from structperc.criteria import CandidateLoss, Decision, UpdateRule
 from structperc.criteria.base import ComparisonUnit, best, losses
+from structperc.data.labels import AllowedTransitions
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import (
@@ -26,49 +27,49 @@ from structperc.online import (
 )
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
-from structperc.scorers import LinearForm, LocalWeights
+from structperc.scorers import LinearForm
 from structperc.structures import Batch, FlatBatch, Scored
 
 COMPONENTS = 2**22  # further features of tokens at a time
 FIRST_SYNCS = 4  # per process in the first epoch
 
 
-def sequence_learner(
-    scorer: LocalWeights,
-    constraints: Constraints,
-    criterion: Criterion,
-    optimizer: Optimizer,
-    nonlocal_weights: Sequence[Tensor],
-    compare: Callable[[Batch], tuple[Scored, Scored]],
-) -> SequenceLearner | None:
-    """Return the learner of one sequence at a time, or None for parts that learn mini-batches by gradients.
+def sequence_learner(tagger: Any, optimizer: Optimizer) -> SequenceLearner | None:
+    """Return the learner of a `Tagger` from one sequence at a time, or None for parts that learn by gradients.
 
     It requires a compiled form of the scorer on a CPU, a sequential optimizer of all weights in one group, and a
-    criterion with an update rule for local scores, or one that compares gold with one of the candidates of `compare`.
+    criterion with an update rule for local scores, or one that compares gold with one of the candidates.
     """
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
     learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
-    form, rule = scorer.compiled(), criterion.compiled_loss()
+    form, criterion, scheme = tagger.scorer.compiled(), tagger.criterion, tagger.labels.allowed
+    rule, nonlocal_weights = criterion.compiled_loss(), list(tagger.nonlocal_features.parameters())
     if form is None or learned != {*form.weights.values(), *nonlocal_weights}:
         return None
     if {(p.device.type, p.dtype) for p in form.weights.values()} not in [{("cpu", dtype)} for dtype in COMPILED]:
         return None
     if isinstance(rule, UpdateRule) and not nonlocal_weights:
-        return _local_learner(form, constraints, rule, optimizer)
+        return _local_learner(form, scheme, rule, optimizer)
     if isinstance(criterion, CandidateLoss) and rule is not None:
         rule = criterion.local_rule()
-        local = rule and _local_learner(form, constraints, rule, optimizer)
+        local = rule and _local_learner(form, scheme, rule, optimizer)
         unit: ComparisonUnit = "sentence" if criterion.independent_sentences else "sequence"
         move = partial(update_local_weights, form=form, optimizer=optimizer, unit=unit)
-        return CandidateLearner(compare, criterion, move, nonlocal_weights, optimizer, local)
+        return CandidateLearner(partial(_compare, tagger), criterion, move, nonlocal_weights, optimizer, local)
     return None
 
 
+def _compare(tagger: Any, batch: Batch) -> tuple[Scored, Scored]:
+    with torch.no_grad():
+        lattice = tagger(batch)
+    return tagger.candidate_scorer.compare(batch, lattice)
+
+
 def _local_learner(
-    form: LinearForm, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+    form: LinearForm, scheme: AllowedTransitions, rule: UpdateRule, optimizer: AveragedOptimizer
 ) -> SequenceLearner:
-    learner = OnlineLearner(form, constraints, rule, optimizer)
+    learner = OnlineLearner(form, scheme, rule, optimizer)
     return learner if form.add_features is None else FeatureAddingLearner(learner, form)
 
 

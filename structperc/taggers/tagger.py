@@ -10,27 +10,24 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.chain import Decoder, KBest
-from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
-from structperc.data.corpus import Corpus
+from structperc.criteria import Criterion, Prior
 from structperc.data.label_sets import is_incomplete
 from structperc.data.text_files import expand_path
-from structperc.data.weights import first_change, token_weights
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
-from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics.f_measure import check_beta
 from structperc.models.base import Model
 from structperc.models.chain_model import ChainModel
 from structperc.nn.candidate_scorer import ComparedSequences
-from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
-from structperc.online import SequenceLearner
+from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import AveragedOptimizer, ParameterGroups, TrainingProtocol, training_protocol
 from structperc.scorers import LocalWeights
-from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
+from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.callbacks import check_trainer, with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
+from structperc.taggers.data_requirements import TaggerRequirements
 from structperc.taggers.defaults import default_optimizer, default_rates
 from structperc.taggers.distillation import Teacher
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
@@ -106,47 +103,13 @@ class Tagger(ChainModel, BaseTagger):
             optimizer, parameter_groups = default_optimizer(criterion, scorer), parameter_groups or default_rates(self)
         self.optimizer, self.lr_scheduler, self.parameter_groups = optimizer, lr_scheduler, parameter_groups
         self.prior, self.init_from, self.teacher = prior, init_from, teacher
+        self.requirements = TaggerRequirements(self)
         self.training_method: TrainingMethod = GradientTraining(self)
 
     @classmethod
     def saved_class(cls) -> type[Model]:
         """Return `ChainModel`, which loads what a tagger saves; a class derived from `Tagger` saves itself."""
         return ChainModel if cls is Tagger else cls
-
-    def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError in training by `DistillationLoss` without a teacher, or by another criterion with one."""
-        if stage == "fit" and isinstance(self.criterion, DistillationLoss) != (self.teacher is not None):
-            raise InputError("model.teacher: DistillationLoss needs a teacher, other criteria have none")
-
-    def check_incomplete(self, place: str) -> None:
-        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
-        if not self.criterion.supports_incomplete:
-            name = type(self.criterion).__name__
-            raise InputError(f"{place}: {name} needs complete labels; use CRFLoss or a perceptron-like criterion")
-
-    def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError for weights that the criterion does not support: within sequences, or too large ones."""
-        by_sentence, limit = self.criterion.independent_sentences, self.criterion.max_token_weight
-        starts, unit = (corpus.sentences, "sentence") if by_sentence else (corpus.starts, self.unit)
-        if not limit and (token := first_change(corpus, starts)) is not None:
-            name = type(self.criterion).__name__
-            raise InputError(
-                f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
-                f"{unit} one weight, or use TokenCrossEntropyLoss, MEMMLoss, RiskLoss or CRFLoss(confidences=True)"
-            )
-        weights = token_weights(corpus)
-        if weights is not None and limit and (weights > limit).any():
-            place = corpus.where(int((weights > limit).argmax()))
-            raise InputError(f"{place}: a confidence must be at most {limit:g}; correct it, or remove confidences")
-
-    def check_unit(self, unit: str) -> None:
-        """Raise InputError for non-local features that do not support sequences of this unit."""
-        for feature in self.nonlocal_features:
-            name = type(feature).__name__
-            if feature.needs_documents and unit == "sentence":
-                raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
-            if isinstance(feature, GlobalFeature) and not self.uses_candidate_lists:
-                raise InputError(f"{name} reads candidate lists: use a GlobalReranker")
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the gold labels and the candidates for the criterion, with gradients.
@@ -170,29 +133,6 @@ class Tagger(ChainModel, BaseTagger):
         compared = ComparedSequences(lattice, gold, None, scored.allowed)
         return self.candidate_scorer.score(batch, compared, self.candidate_scorer.candidates(lattice))
 
-    def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
-        """Return the gold labels and the candidates of a batch under the current weights, with gradients."""
-        assert batch.gold is not None
-        return self.candidate_scorer.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
-
-    def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
-        """Return the results of the searches with and without the cost, with gradients of non-local weights.
-
-        Both lists are scored together: label sequences share most of that work.
-        """
-        assert batch.gold is not None
-        with torch.no_grad():
-            lattice = self(batch)
-            searched = self.criterion.augment(lattice, batch.gold)
-            candidates = self.candidate_scorer.candidates(searched)
-            free = candidates if searched is lattice else self.candidate_scorer.candidates(lattice)
-        if free is candidates:
-            scored = self.score(batch, lattice, candidates)
-            return scored, scored
-        both = Candidates(*(torch.cat(pair, 1) for pair in zip(candidates, free, strict=True)))
-        scored, k = self.score(batch, lattice, both), candidates.valid.shape[1]
-        return slice_candidates(scored, slice(0, k)), slice_candidates(scored, slice(k, None))
-
     def new_optimizer(self) -> Optimizer:
         """Return an optimizer over all parameters."""
         groups = self.parameter_groups
@@ -206,11 +146,6 @@ class Tagger(ChainModel, BaseTagger):
         self.bind_optimizer(optimizer)
         return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
-    @property
-    def incomplete(self) -> bool:
-        """True if the labels of the trainer's training data are incomplete."""
-        return self.attached_trainer is not None and is_incomplete(self._data.corpus("train"))
-
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
@@ -221,21 +156,17 @@ class Tagger(ChainModel, BaseTagger):
         trainer = self.attached_trainer
         if trainer is not None:
             check_trainer(optimizer, trainer)
-        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
-        batch_options = batch_options or self.incomplete
-        found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
+        batches = trainer is not None and (
+            trainer.gradient_clip_val
+            or trainer.accumulate_grad_batches > 1
+            or is_incomplete(self._data.corpus("train"))
+        )
+        found = None if batches or self.prior is not None else sequence_learner(self, optimizer)
         if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(
                 found, cast(AveragedOptimizer, optimizer), partial(sync_count, self.trainer)
             )
         self.training_method = GradientTraining(self) if found is None else SequentialTraining(self, found)
-
-    def sequence_learner(self, optimizer: Optimizer) -> SequenceLearner | None:
-        """Return the learner of one sequence at a time for an optimizer of the parameters; None if unsupported."""
-        nonlocal_weights = list(self.nonlocal_features.parameters())
-        return sequence_learner(
-            self.scorer, self.constraints, self.criterion, optimizer, nonlocal_weights, self._compare
-        )
 
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""

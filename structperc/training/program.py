@@ -23,7 +23,7 @@ from structperc.progress import show_bars
 from structperc.reports.tables import write_json
 from structperc.reports.training_progress import best_score, progress_options, score_name
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.input_checks import check_processes
+from structperc.taggers.data_requirements import check_processes
 from structperc.taggers.tagger import Tagger
 from structperc.training.configuration import Configuration
 from structperc.training.curves import write_curves

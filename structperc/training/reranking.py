@@ -13,7 +13,7 @@ from structperc.reports.tables import write_csv
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
-from structperc.taggers.input_checks import check_processes
+from structperc.taggers.data_requirements import check_processes
 from structperc.training.curves import SCORE, read_curve
 from structperc.training.program import Program, run
 

@@ -98,18 +98,18 @@ def test_warning_about_a_likelihood_without_a_maximum(caplog, factor, reason):
 def test_counts_are_those_of_predictions(tagger, dev):
     counter = SegmentCounter(tagger, dev)
     assert counter.score(tagger.decoder) == naive(tagger, dev)
-    tagger.add_bias("own", LabelBias({"O": -2.0}))
-    tagger.add_bias("all", SegmentThreshold(0.05, temperature=2.0))
-    tagger.use_bias("own")
-    assert counter.score(tagger.biases["own"]) == naive(tagger, dev)
-    tagger.use_bias("all")
+    tagger.biases.add("own", LabelBias({"O": -2.0}))
+    tagger.biases.add("all", SegmentThreshold(0.05, temperature=2.0))
+    tagger.biases.use("own")
+    assert counter.score(tagger.biases.decoders["own"]) == naive(tagger, dev)
+    tagger.biases.use("all")
     found = tagger.predict(dev).spans
     sentences = zip(dev.sentences, dev.sentences_of(dev.columns["label"]), strict=False)
     gold = {(s.type, first + s.start, first + s.end) for first, labels in sentences for s in spans(labels)}
-    correct, n, n_gold = counter.score(tagger.biases["all"])
+    correct, n, n_gold = counter.score(tagger.biases.decoders["all"])
     assert (correct, n, n_gold) == (len({s[:3] for s in found} & gold), len(found), len(gold))
-    tagger.use_bias(None)
-    tagger.biases.clear()
+    tagger.biases.use(None)
+    tagger.biases.decoders.clear()
 
 
 GOALS = recall_goal(0.9), cost_goal({"missed": 3})
@@ -150,8 +150,8 @@ def test_nonlocal_features_and_errors(tagger, dev):
     whole = made(dev, nonlocal_features=[MajorityPhrase()], decoder=KBest(3))
     found = fit_bias(whole, dev, f_goal(2), ["outside"])
     assert found.chosen.best.decoder.k == 3
-    whole.add_bias("f2", found.chosen.best.decoder)
-    whole.use_bias("f2")
+    whole.biases.add("f2", found.chosen.best.decoder)
+    whole.biases.use("f2")
     assert naive(whole, dev) == found.chosen.best.score
     with pytest.raises(InputError, match="segments"):
         fit_bias(whole, dev, f_goal(2), ["segments"])
@@ -240,12 +240,12 @@ def test_calibrate_saves_biases_temperature_and_a_figure(run, calibrated, tagger
     assert "<svg" in (tmp_path / "c.svg").read_text()
     assert (model / "model.safetensors").read_bytes() == weights
     loaded = Tagger.load(model)
-    assert (list(loaded.biases), loaded.default_bias) == (["recall", "three"], "recall")
+    assert (list(loaded.biases.decoders), loaded.biases.default) == (["recall", "three"], "recall")
     assert loaded.temperature == pytest.approx(fit_temperature(tagger, dev))
     recall = naive(loaded, dev)
     assert f"recall: {100 * recall.recall:6.2f}%" in run("evaluate", model, file)
     for name in ("three", "none"):
-        loaded.use_bias(None if name == "none" else name)
+        loaded.biases.use(None if name == "none" else name)
         assert f"recall: {100 * naive(loaded, dev).recall:6.2f}%" in run("evaluate", model, file, "--bias", name)
     tagged = run("tag", model, file, "--bias", "none", "--probabilities").splitlines()
     labels = [line.split()[-1] for line in tagged if line and not line.startswith(("#", "-DOCSTART-"))]
@@ -257,10 +257,10 @@ def test_guarantee_on_the_command_line(run, fails, tagger, documents, tmp_path):
     tagger.save(model)
     write_conll(file, documents, ["word", "label"])
     assert "0.953" in fails("calibrate", model, file, "--recall", 0.99, "--guarantee", 0.9)  # 0.1 ** (1 / 48)
-    assert not Tagger.load(model).biases
+    assert not Tagger.load(model).biases.decoders
     assert "0.7 on all text" in run("calibrate", model, file, "--recall", 0.7, "--guarantee", 0.9)
     expected = fit_certified_bias(tagger, documents, 0.7).fitted.chosen.best.decoder
-    assert Tagger.load(model).biases["recall"].threshold == pytest.approx(expected.threshold)
+    assert Tagger.load(model).biases.decoders["recall"].threshold == pytest.approx(expected.threshold)
 
 
 def test_overlapping_segments_in_outputs(run, fails, calibrated, tmp_path):

@@ -39,7 +39,7 @@ def by_hand(words, labels, weights, context, beam=2):
     templates = [f"t[{offset}]" for offset in sorted({offset for offset, _, _ in context})]
     tagger = GuidedTagger(features, ContextFeatures(templates, 8), beam)
     tagger.allocate(LabelSet(tuple(labels), "none"))
-    names, guided = tagger.features.feature_names("node"), tagger.guided
+    names, guided = tagger.features.index.names("node"), tagger.guided
     with torch.no_grad():
         for (word, label), weight in weights.items():
             guided.static.node[names.index(f"w[0]={word}"), tagger.labels.index(label)] = weight

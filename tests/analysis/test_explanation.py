@@ -71,7 +71,7 @@ def story(gold=True):
 def by_hand():
     """Names of known weights: Lind is LOC by 1.25 and PER by 1, PER by 4 more after Mr.; Rome is LOC."""
     tagger = empty(story(), ["w[0]", "w[-1]"], [PhraseConsistency()], KBest(20))
-    names = tagger.features.feature_names("node")
+    names = tagger.features.index.names("node")
     weights = {("w[0]=Lind", "B-LOC"): 1.25, ("w[0]=Lind", "B-PER"): 1.0, ("w[-1]=Mr.", "B-PER"): 4.0}
     weights |= {("w[0]=Rome", "B-LOC"): 9.0, **{(f"w[0]={word}", "O"): 9.0 for word in ("Mr.", "waits", "in", "&")}}
     with torch.no_grad():
@@ -318,7 +318,7 @@ def test_scores_equal_those_of_the_tagger(tagger, dev, changed):
             alone = [tagger.labels.decode(path) for path in kbest(lattice, 40).labels[0]]
             for candidate in one.candidates:
                 path = torch.from_numpy(tagger.labels.encode(candidate.labels))[None]
-                more = tagger.nonlocal_scores(batch, path[None], torch.ones(1, 1, dtype=torch.bool))
+                more = tagger.candidate_scorer.nonlocal_scores(batch, path[None], torch.ones(1, 1, dtype=torch.bool))
                 assert candidate.local == float(path_score(lattice, path))
                 assert candidate.total == pytest.approx(candidate.local + float(more), abs=1e-4)
                 assert ranked.index(candidate.labels) + 1 == candidate.rank
@@ -330,7 +330,9 @@ def test_candidates_between(tagger, dev, row):
     batch = tagger.encode(dev)[[row]]
     with torch.no_grad():
         found = kbest(tagger(batch), 40)
-        total_scores = (found.scores + tagger.nonlocal_scores(batch, found.labels, found.valid))[0].tolist()
+        total_scores = (found.scores + tagger.candidate_scorer.nonlocal_scores(batch, found.labels, found.valid))[
+            0
+        ].tolist()
     ranked = sorted(range(40), key=lambda k: -total_scores[k])
     best = ranked[0]
     between = [k for k in ranked[1:] if 0 < k < best or best == 0][:3]

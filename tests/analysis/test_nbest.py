@@ -83,7 +83,7 @@ class ByHand:
         for batch in tagger.batches(corpus, batch_size=1):
             with torch.no_grad():
                 found = kbest(tagger(batch), n)
-                total_scores = found.scores + tagger.nonlocal_scores(batch, found.labels, found.valid)
+                total_scores = found.scores + tagger.candidate_scorer.nonlocal_scores(batch, found.labels, found.valid)
             names = [tuple(tagger.labels.decode(path)) for path in found.labels[0, found.valid[0]]]
             start, end = corpus.starts[int(batch.rows)], corpus.starts[int(batch.rows) + 1]
             boundaries = [int(b - start) for b in corpus.sentences if start <= b <= end]

@@ -60,12 +60,12 @@ def by_name(tagger):
     """{group: {(feature, labels): weight}}, each weight looked up by itself."""
     names, scorer = tagger.labels.names, tagger.scorer
     found = {"node": {}}
-    for i, feature in enumerate(tagger.features.feature_names("node")):
+    for i, feature in enumerate(tagger.features.index.names("node")):
         found["node"] |= {(feature, name): float(scorer.node[i, j]) for j, name in enumerate(names)}
     pairs = [(a, b) for a in range(len(names)) for b in range(len(names))]
     if scorer.edge is not None:
         found["edge"] = {}
-        for i, feature in enumerate(tagger.features.feature_names("edge")):
+        for i, feature in enumerate(tagger.features.index.names("edge")):
             row = scorer.edge[i].view(len(names), -1)
             found["edge"] |= {(feature, f"{names[a]} {names[b]}"): float(row[a, b]) for a, b in pairs}
     if scorer.transition is not None:

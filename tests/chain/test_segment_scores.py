@@ -10,12 +10,12 @@ import torch
 from structperc import LabelSet
 from structperc.chain import (
     Constraints,
+    Restriction,
     Segments,
     best_with,
     best_without,
     edge_marginals,
     entropy,
-    forbid,
     kbest,
     limit_lengths,
     log_partition,
@@ -37,11 +37,10 @@ from structperc.chain import (
 )
 from structperc.chain.confidence import entities
 from structperc.chain.lattices import token_mask
-from structperc.data.forbidden_spans import segment_states
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.metrics.counts import sentence_boundaries
-from structperc.structures import Lattice, SegmentScores, SpanStates
+from structperc.structures import Lattice, SegmentScores
 from tests.oracle import sorted_paths
 
 B, T, D = 3, 4, 3
@@ -211,13 +210,8 @@ def test_sequences_that_agree_on_a_segment():
 def test_forbidden_spans(scheme):
     labels, lattice = make(scheme)
     barred = [[Span("A", 0, 2), Span("A", 0, 3), Span("B", 3, 4)], [Span("B", 1, 3)], []]
-    states = [segment_states(own, np.arange(T) == 0, labels, 2) for own in barred]
-    states[1] = segment_states(barred[1], np.arange(3) == 0, labels, 2)
-    possible, follows = torch.zeros(B, T, len(states[0].labels)).bool(), torch.zeros(B, T, *states[0].follows.shape[1:])
-    for row, own in enumerate(states):
-        possible[row, : len(own.possible)] = torch.from_numpy(own.possible)
-        follows[row, : len(own.follows)] = torch.from_numpy(own.follows)
-    left = forbid(lattice, SpanStates(torch.from_numpy(states[0].labels), possible, follows.bool()))
+    first = (torch.arange(T) == 0).expand(B, T)
+    left = Restriction().without(barred, first, lattice.lengths, labels, slots=2)(lattice)
     for row in range(2):
         paths = all_paths(labels, lattice, row)
         kept = [one for one in paths if not {*spans(labels.decode(one[1]))} & {*barred[row]}]

@@ -156,11 +156,11 @@ def test_segments_that_overlap(run, begun_with_columns, held_out, tmp_path):
     """Of a bias that finds all segments above a probability."""
     tagger = Tagger.load(begun_with_columns.run / "model")
     tagger.temperature = 1.0
-    tagger.add_bias("all", SegmentThreshold(1e-12))
+    tagger.biases.add("all", SegmentThreshold(1e-12))
     tagger.save(tmp_path / "model")
     run("evaluate", tmp_path / "model", held_out, "--bias", "all", "--json", tmp_path / "scores.json")
     corpus = read_gold(tagger, str(held_out))
-    expected = SegmentCounter(tagger, corpus)(tagger.biases["all"]).sum(0).T
+    expected = SegmentCounter(tagger, corpus)(tagger.biases.decoders["all"]).sum(0).T
     types = json.loads((tmp_path / "scores.json").read_text())["types"]
     for name, (correct, found, gold) in zip(tagger.labels.type_names, expected.tolist(), strict=True):
         assert found > gold

@@ -8,9 +8,9 @@ import pytest
 
 from structperc import Corpus, LabelSet
 from structperc.data import Span, spans
-from structperc.data.forbidden_spans import forbidden_spans, segment_states, with_forbidden
-from structperc.data.possible_labels import possible_masks, with_allowed
+from structperc.data.forbidden_spans import segment_states
 from structperc.errors import InputError
+from structperc.predictor.limits import CorpusLimits, with_limits
 
 SETS = {
     scheme: LabelSet.from_corpus(["B-P", "B-L"] if scheme != "IOB1" else ["I-P", "I-L"], scheme)
@@ -47,20 +47,20 @@ def test_each_sequence_without_the_spans_has_one_sequence_of_states(scheme):
 def test_nested_spans_share_slots_where_they_do_not_overlap():
     corpus = Corpus.from_sentences([{"word": list("abcd")}])
     forbidden = [[("P", 0, 2), ("P", 1, 3), ("P", 3, 4), ("L", 0, 4)]]
-    found = forbidden_spans(with_forbidden(corpus, forbidden), SETS["IOB2"])
+    found = CorpusLimits.read(with_limits(corpus, None, forbidden), SETS["IOB2"])
     assert found.slots == 2
-    assert found.size == 5 + 2 * 4
+    assert found.n_states == 5 + 2 * 4
 
 
 def test_errors_name_the_token():
     corpus, labels = Corpus.from_sentences([{"word": ["He"]}, {"word": ["saw", "Anna"]}]), SETS["IOB2"]
-    limited = with_forbidden(with_allowed(corpus, [None, [None, ["B-P"]]]), [None, [("P", 1, 2)]])
+    limited = with_limits(corpus, [None, [None, ["B-P"]]], [None, [("P", 1, 2)]])
     with pytest.raises(InputError, match=r"sentence 2, token 2.*'Anna'"):
-        forbidden_spans(limited, labels, possible_masks(limited, labels))
+        CorpusLimits.read(limited, labels)
     with pytest.raises(InputError, match=r"sentence 2, token 1.*'X'"):
-        forbidden_spans(with_forbidden(corpus, [None, [("X", 0, 1)]]), labels)
+        CorpusLimits.read(with_limits(corpus, None, [None, [("X", 0, 1)]]), labels)
     with pytest.raises(InputError, match="scheme"):
-        forbidden_spans(with_forbidden(corpus, [None, [("P", 0, 1)]]), LabelSet(("P",), "none"))
+        CorpusLimits.read(with_limits(corpus, None, [None, [("P", 0, 1)]]), LabelSet(("P",), "none"))
     for forbidden in ([None], [None, [("P", 1, 3)]], [[("P", 0, 0)], None]):
         with pytest.raises(InputError, match="forbidden"):
-            with_forbidden(corpus, forbidden)
+            with_limits(corpus, None, forbidden)

@@ -7,10 +7,10 @@ import pytest
 
 from structperc import Corpus, LabelSet
 from structperc.data import forced_labels, read_lexicon, spans
-from structperc.data.possible_labels import first_impossible, possible_masks, with_allowed, with_lexicon
+from structperc.data.possible_labels import first_impossible, with_lexicon
 from structperc.data.tag_schemes import Span, first_violation
 from structperc.errors import InputError
-from structperc.predictor.limits import limit_columns, limited_text
+from structperc.predictor.limits import CorpusLimits, limit_columns, limited_text, with_limits
 from structperc.text import tokenize
 
 SETS = {
@@ -55,7 +55,9 @@ def test_first_impossible_token_by_enumeration(scheme):
     masks = draw.random((60, T, len(labels))) < 0.2
     steps = np.arange(T)
     for mask in masks:
-        found = first_impossible(mask[None], np.ones((1, T), bool), steps[None] == 0, steps[None] == T - 1, labels)
+        found = first_impossible(
+            mask[None], np.ones((1, T), bool), steps[None] == 0, steps[None] == T - 1, labels.allowed
+        )
         left = [p for p in legal_sequences(labels, T) if mask[steps, labels.encode(p)].all()]
         assert (found is None) == bool(left)
 
@@ -65,20 +67,20 @@ def test_errors_name_the_token():
     labels = SETS["IOB2"]
     for allowed in ([None, [["O"], ["I-P"]]], [None, [None, []]]):
         with pytest.raises(InputError, match=r"sentence 2, token 2.*'Anna'"):
-            possible_masks(with_allowed(corpus, allowed), labels)
+            CorpusLimits.read(with_limits(corpus, allowed, None), labels)
     with pytest.raises(InputError, match=r"sentence 1, token 1.*B-X"):
-        possible_masks(with_allowed(corpus, [[["B-X"]], None]), labels)
+        CorpusLimits.read(with_limits(corpus, [[["B-X"]], None], None), labels)
     for allowed in ([None], [None, [None]], [None, ["O", None]]):
         with pytest.raises(InputError, match="allowed"):
-            with_allowed(corpus, allowed)
+            with_limits(corpus, allowed, None)
 
 
 def test_restrictions_are_combined():
-    corpus = with_allowed(Corpus.from_sentences([{"word": ["Oslo", "Bo"]}]), [[["B-L", "O"], None]])
+    corpus = with_limits(Corpus.from_sentences([{"word": ["Oslo", "Bo"]}]), [[["B-L", "O"], None]], None)
     found = with_lexicon(corpus, {"Oslo": ["B-L", "B-P"]}, SETS["IOB2"])
     assert list(found.columns["possible"]) == ["B-L", "?"]
     with pytest.raises(InputError, match=r"token 1.*'Oslo'"):
-        possible_masks(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
+        CorpusLimits.read(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
 
 
 @pytest.mark.parametrize("line", ["Oslo B-L", "Oslo\t", "\tB-L", "Oslo\tB-X", 'Oslo\t["B-L"'])
@@ -91,28 +93,28 @@ def test_invalid_lines_of_a_lexicon(line, tmp_path):
 
 @pytest.mark.parametrize("wrong", ["!O", "?", "B-P|O"])
 def test_sets_are_not_names_of_labels(wrong):
-    corpus = with_allowed(Corpus.from_sentences([{"word": ["Oslo"]}]), [[[wrong]]])
+    corpus = with_limits(Corpus.from_sentences([{"word": ["Oslo"]}]), [[[wrong]]], None)
     with pytest.raises(InputError, match="unknown label"):
-        possible_masks(corpus, SETS["IOB2"])
+        CorpusLimits.read(corpus, SETS["IOB2"])
 
 
 def test_labels_with_separators(tmp_path):
     labels = LabelSet(("NN", "VB", "NN|VB", "?"), "none")
     corpus = Corpus.from_sentences([{"word": ["plan", "!"]}])
-    corpus = with_allowed(corpus, [[["NN|VB", "NN"], ["?"]]])
-    assert possible_masks(corpus, labels).astype(int).tolist() == [[1, 0, 1, 0], [0, 0, 0, 1]]
+    corpus = with_limits(corpus, [[["NN|VB", "NN"], ["?"]]], None)
+    assert CorpusLimits.read(corpus, labels).masks.astype(int).tolist() == [[1, 0, 1, 0], [0, 0, 0, 1]]
     file = tmp_path / "lexicon.tsv"
     file.write_text('plan\t["NN|VB", "NN"]\nruns\tNN|VB\n')
     assert read_lexicon(file, labels) == {"plan": ["NN|VB", "NN"], "runs": ["NN", "VB"]}
     found = with_lexicon(corpus, {"plan": ["NN|VB", "VB"]}, labels)
-    assert possible_masks(found, labels)[0].tolist() == [False, False, True, False]
+    assert CorpusLimits.read(found, labels).masks[0].tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize("wrong", ["B-P", 3, [3]])
 def test_labels_of_a_token_that_are_not_a_list_of_names(wrong):
     corpus = Corpus.from_sentences([{"word": ["Oslo"]}])
-    with pytest.raises(InputError, match=r"sentence 1, token 1 "):
-        with_allowed(corpus, [[wrong]])
+    with pytest.raises(InputError, match=r"sentence 1: allowed\[0\]"):
+        with_limits(corpus, [[wrong]], None)
     with pytest.raises(InputError, match=r"allowed\[0\]"):
         limit_columns(1, SETS["IOB2"], [wrong])
 

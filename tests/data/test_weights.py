@@ -52,26 +52,26 @@ def test_weights_in_batches(tmp_path):
 def test_error_of_a_wrong_weight_names_its_line(tmp_path, weight):
     data = conll(tmp_path, f"Anna 1 B-PER\nleft {weight} O\n")
     with pytest.raises(InputError, match=r"train.txt:2"):
-        make_tagger(data, CRFLoss()).check_weights(data.corpus("train"))
+        make_tagger(data, CRFLoss()).requirements.check_weights(data.corpus("train"))
 
 
 def test_criteria_without_weights_of_tokens(tmp_path):
     different, equal = (conll(tmp_path, f"Yes 3 O\n\nAnna 2 B-PER\nleft {w} O\n").corpus("train") for w in ("1", "2"))
     data = conll(tmp_path, "Anna 2 B-PER\n")
     tagger = make_tagger(data, CRFLoss())
-    tagger.check_weights(equal)
+    tagger.requirements.check_weights(equal)
     with pytest.raises(InputError, match=r"train.txt:4"):
-        tagger.check_weights(different)
-    make_tagger(data, TokenCrossEntropyLoss()).check_weights(different)
-    make_tagger(data, MCEFLoss()).check_weights(equal)
+        tagger.requirements.check_weights(different)
+    make_tagger(data, TokenCrossEntropyLoss()).requirements.check_weights(different)
+    make_tagger(data, MCEFLoss()).requirements.check_weights(equal)
     with pytest.raises(InputError, match=r"train.txt:4"):
-        make_tagger(data, MCEFLoss()).check_weights(different)
+        make_tagger(data, MCEFLoss()).requirements.check_weights(different)
 
 
 def test_confidences_above_one(tmp_path):
     data = conll(tmp_path, "Anna 1 B-PER\nleft 1.5 O\n")
     with pytest.raises(InputError, match=r"train.txt:2"):
-        make_tagger(data, CRFLoss(confidences=True)).check_weights(data.corpus("train"))
+        make_tagger(data, CRFLoss(confidences=True)).requirements.check_weights(data.corpus("train"))
 
 
 @pytest.mark.parametrize("criterion", [CRFLoss(), TokenCrossEntropyLoss()])

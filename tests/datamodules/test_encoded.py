@@ -31,7 +31,7 @@ def encoded(unit, labelled=True):
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 def test_batches_hold_the_corpus(unit):
     rows, features = encoded(unit)
-    names = features.feature_names("node")
+    names = features.index.names("node")
     size = len(rows)
     order = list(reversed(range(size)))
     batch = rows[order]

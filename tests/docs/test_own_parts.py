@@ -120,7 +120,7 @@ def test_own_attributes(here, structperc_says):
     small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "attributes.yaml", *small)
     tagger = load("runs/attributes/1/model", trusted=["own"])
-    names = set(tagger.features.feature_names("node"))
+    names = set(tagger.features.index.names("node"))
     assert {"vowels[0]=a", "times[0]=1", "times[0]=2"} <= names
     assert "times[0]=3" not in names
     with pytest.raises(InputError, match="--trust own"):

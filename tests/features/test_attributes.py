@@ -99,7 +99,7 @@ def extractor(attribute, node=("own[0]",), **options):
 def test_own_attributes_of_columns():
     made = extractor(vowels, ["own[0]", "own(lemma)[-1]|own[0]"])
     made.fit(CORPUS)
-    names = made.feature_names("node")
+    names = made.index.names("node")
     assert {"own[0]=aa", "own[0]=o", "own(lemma)[-1]=o|own[0]=o"} <= set(names)
     assert "own[0]=" not in names  # "Tt" has no value
     assert made.columns == ["word", "lemma"]
@@ -181,4 +181,4 @@ def test_document_attributes(values, words):
 def test_document_attributes_with_lists():
     made = FeatureExtractor(["own[0]"], cutoff=1, documents={"own": Reads(["a", "", "b"])}, progress=False)
     made.fit(CORPUS)
-    assert made.feature_names("node") == ["own[0]=a", "own[0]=b"]
+    assert made.index.names("node") == ["own[0]=a", "own[0]=b"]

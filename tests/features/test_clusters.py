@@ -34,7 +34,7 @@ def test_several_inventories_have_names(clusters):
     both = {"c": clusters, "web": Clusters({"London": "00", "cat": "1"})}
     corpus = Corpus.from_sentences([{"word": ["London", "cat"], "lemma": ["the", "London"]}])
     features = FeatureExtractor(["c2[0]", "web1[0]", "web1(lemma)[0]"], cutoff=1, clusters=both)
-    names = [features.feature_names("node")[i] for i in features.fit_encode(corpus).nodes.ids]
+    names = [features.index.names("node")[i] for i in features.fit_encode(corpus).nodes.ids]
     assert names == ["c2[0]=11", "web1[0]=0", "web1[0]=1", "web1(lemma)[0]=0"]
 
 

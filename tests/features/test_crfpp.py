@@ -41,7 +41,7 @@ def test_expansion_of_the_crfpp_manual(write):
     text = "U00:%x[0,0]\nU01:%x[0,1]\nU02:%x[-1,0]\nU03:%x[-2,1]\nU04:%x[0,0]/%x[0,1]\nU05:%x[-3,0]\nB\n"
     extractor = FeatureExtractor.from_crfpp(write(text), ["word", "pos"])
     encoded = extractor.fit_encode(corpus)
-    names = extractor.feature_names("node")
+    names = extractor.index.names("node")
     assert {names[i] for i in encoded.cut([0])[0].ids[encoded.nodes.offsets[2] : encoded.nodes.offsets[3]]} == {
         "word[0]=the",
         "pos[0]=DT",
@@ -50,7 +50,7 @@ def test_expansion_of_the_crfpp_manual(write):
         "word[0]=the|pos[0]=DT",
         "word[-3]=_B-1",
     }
-    assert extractor.feature_names("edge") == ["bias"]
+    assert extractor.index.names("edge") == ["bias"]
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_templates_read_documents():
         cutoff=1,
         documents={"full": DOCUMENTS["full"], "case": DOCUMENTS["case"]},
     )
-    names = [features.feature_names("node")[i] for i in features.fit_encode(corpus).nodes.ids]
+    names = [features.index.names("node")[i] for i in features.fit_encode(corpus).nodes.ids]
     assert "full[0]=mr" in names
     assert "p1(full)[-1]=m|w[0]=sat" in names
     assert "case[0]=upper" in names
@@ -152,7 +152,7 @@ def test_attributes_of_documents_are_saved():
     features.fit(corpus)
     again = FeatureExtractor.from_state(features.state_dict_json(), features.state_arrays(), Builder())
     assert again.within == "sentence"
-    assert again.feature_names("node") == features.feature_names("node")
+    assert again.index.names("node") == features.index.names("node")
     assert (again.encode(corpus).nodes.ids == features.encode(corpus).nodes.ids).all()
 
 
@@ -162,7 +162,7 @@ def test_neighbours_within_the_sentence():
     features.fit(document)
     own = FeatureExtractor(["w[-1]|w[0]", "w[2]"], cutoff=1)
     own.fit(sentence)
-    assert features.feature_names("node") == own.feature_names("node")
+    assert features.index.names("node") == own.index.names("node")
     found = features.encode(document)
     assert (found.nodes.ids == own.encode(sentence).nodes.ids).all()
     assert (found.cut([0])[0].ids == found.nodes.ids).all()  # the document is still one sequence

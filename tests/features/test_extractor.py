@@ -119,12 +119,12 @@ def test_equals_the_naive_extractor(train, other, node, edge, cutoff):
         encoded = extractor.encode(corpus)
         for kind, items, found in (("node", node, encoded.nodes), ("edge", edge, encoded.edges)):
             tokens, known = naive_features(train, corpus, parse_templates(items), cutoff)
-            names = extractor.feature_names(kind)
+            names = extractor.index.names(kind)
             assert sorted(names) == sorted(known)
             assert named_features(found, names) == tokens
             assert (found.ids.dtype, found.offsets.dtype) == (torch.int32, torch.int64)
     assert (extractor.n_node_features, extractor.n_edge_features) == tuple(
-        len(extractor.feature_names(kind)) for kind in ("node", "edge")
+        len(extractor.index.names(kind)) for kind in ("node", "edge")
     )
 
 
@@ -139,7 +139,7 @@ def test_search_of_keys_and_short_pieces(train, other, node, data):
         patch.setattr(lookup, "LOOKUP_CHUNK", data.draw(st.integers(1, 6)))
         again = make_extractor(node, [], 1)
         found = again.fit_encode(train), again.encode(other)
-    assert again.feature_names("node") == extractor.feature_names("node")
+    assert again.index.names("node") == extractor.index.names("node")
     for one, two in zip(expected, found, strict=True):
         assert two.nodes.ids.dtype == torch.int32
         np.testing.assert_array_equal(one.nodes.ids, two.nodes.ids)
@@ -155,7 +155,7 @@ def test_a_restored_extractor_is_the_same(train, other, node, edge):
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.int64)}
     again = FeatureExtractor.from_state(strings, arrays, Builder())
     for kind in ("node", "edge"):
-        assert again.feature_names(kind) == extractor.feature_names(kind)
+        assert again.index.names(kind) == extractor.index.names(kind)
     for one, two in zip(before, (again.encode(train), again.encode(other)), strict=True):
         np.testing.assert_array_equal(one.nodes.ids, two.nodes.ids)
         np.testing.assert_array_equal(one.edges.ids, two.edges.ids)
@@ -177,8 +177,8 @@ def fitted(node, edge=None, cutoff=2, **options):
 def test_a_worked_example():
     extractor, encoded = fitted(["bias", "wl[-1]", "wl[0]|pos[0]", "ic[0]"])
     names = ["bias", "wl[-1]=_B-1", "wl[-1]=the", "wl[0]=cat|pos[0]=N", "wl[0]=the|pos[0]=D"]
-    assert sorted(extractor.feature_names("node")) == names  # ic holds once, sat and cat[-1] occur once
-    assert named_features(encoded.nodes, extractor.feature_names("node")) == [
+    assert sorted(extractor.index.names("node")) == names  # ic holds once, sat and cat[-1] occur once
+    assert named_features(encoded.nodes, extractor.index.names("node")) == [
         ["bias", "wl[-1]=_B-1", "wl[0]=the|pos[0]=D"],
         ["bias", "wl[-1]=the", "wl[0]=cat|pos[0]=N"],
         ["bias"],
@@ -191,13 +191,13 @@ def test_a_worked_example():
 def test_word_like_a_boundary():
     extractor = FeatureExtractor(["w[-1]"], cutoff=1, progress=False)
     encoded = extractor.fit_encode(Corpus.from_sentences([{"word": ["_B-1", "x"]}]))
-    assert extractor.feature_names("node") == ["w[-1]=_B-1", "w[-1]=_B-1"]
+    assert extractor.index.names("node") == ["w[-1]=_B-1", "w[-1]=_B-1"]
     assert encoded.nodes.ids.tolist() == [0, 1]
 
 
 def test_order_of_ids():
     extractor, _ = fitted(["w[0]", "bias", "pos[0]"])
-    assert extractor.feature_names("node") == ["w[0]=cat", "bias", "pos[0]=N", "pos[0]=D"]
+    assert extractor.index.names("node") == ["w[0]=cat", "bias", "pos[0]=N", "pos[0]=D"]
 
 
 def test_equal_templates_are_extracted_once():
@@ -216,18 +216,18 @@ def test_no_edge_templates():
     assert extractor.n_edge_features == 0
     assert extractor.encode(Corpus.from_sentences([])).nodes.offsets.tolist() == [0]
     with pytest.raises(ValueError, match="'edge'"):
-        extractor.feature_names("edge")
+        extractor.index.names("edge")
 
 
 def test_subset():
     extractor, encoded = fitted(["wl[0]", "bias", "pos[0]", "wl[-1]|wl[0]"], ["pos[0]"])
-    names = extractor.feature_names("node")
+    names = extractor.index.names("node")
     keep = np.array([name not in ("pos[0]=D", "wl[0]=the") for name in names])
     pruned = extractor.subset("node", keep)
     kept = [name for name in names if name not in ("pos[0]=D", "wl[0]=the")]
-    assert pruned.feature_names("node") == kept
-    assert extractor.feature_names("node") == names
-    assert pruned.feature_names("edge") == extractor.feature_names("edge")
+    assert pruned.index.names("node") == kept
+    assert extractor.index.names("node") == names
+    assert pruned.index.names("edge") == extractor.index.names("edge")
     again = FeatureExtractor.from_state(pruned.state_dict_json(), pruned.state_arrays(), Builder())
     for small in (pruned, again):
         assert named_features(small.encode(Corpus.from_sentences(SENTENCES)).nodes, kept) == [
@@ -253,7 +253,7 @@ def test_state_holds_gazetteers_and_clusters():
         "clusters": Clusters({"cat": "01"}, False),
     }
     extractor, encoded = fitted(["go[0]", "c1[0]"], **lists)
-    assert extractor.feature_names("node") == ["c1[0]=0"]  # "the cat" occurs once as it stands
+    assert extractor.index.names("node") == ["c1[0]=0"]  # "the cat" occurs once as it stands
     again = FeatureExtractor.from_state(extractor.state_dict_json(), extractor.state_arrays(), Builder())
     assert (again.gazetteers["go"].fold, again.clusters["c"].lower_case) == (False, False)
     restored = again.encode(Corpus.from_sentences(SENTENCES))

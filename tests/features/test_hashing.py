@@ -105,7 +105,7 @@ def test_features_without_collisions(cutoff, corpus, made):
     one, other = made(24, edge=["pos[0]"], cutoff=cutoff), made(None, edge=["pos[0]"], cutoff=cutoff)
     found, indexed = one.fit_encode(corpus), other.fit_encode(corpus)
     for kind, mine, its in (("node", found.nodes, indexed.nodes), ("edge", found.edges, indexed.edges)):
-        names, known = one.feature_names(kind), other.feature_names(kind)
+        names, known = one.index.names(kind), other.index.names(kind)
         assert sorted(names) == sorted(known)
         assert [[names[i] for i in ids] for ids in lists(mine)] == [[known[i] for i in ids] for ids in lists(its)]
 
@@ -123,8 +123,8 @@ def test_state(corpus, made):
     again = FeatureExtractor.from_state(features.state_dict_json(), features.state_arrays(), Builder().part)
     for mine, its in zip(features.encode(corpus)[:2], again.encode(corpus)[:2], strict=True):
         assert lists(mine) == lists(its)
-    assert again.feature_names("node") == features.feature_names("node")
-    assert again.summary() == features.summary()
+    assert again.index.names("node") == features.index.names("node")
+    assert again.index.summary() == features.index.summary()
 
 
 def test_names_of_buckets(corpus, made):
@@ -138,7 +138,7 @@ def test_names_of_buckets(corpus, made):
     }
     shared = Counter(key % 32 for key in keys.values())
     buckets = features.state_arrays()["node_buckets"].tolist()
-    for bucket, name in zip(buckets, features.feature_names("node"), strict=True):
+    for bucket, name in zip(buckets, features.index.names("node"), strict=True):
         first, _, more = name.partition(" and ")
         assert keys[first] % 32 == bucket
         assert more == (f"{shared[bucket] - 1} more" if shared[bucket] > 1 else "")
@@ -146,7 +146,7 @@ def test_names_of_buckets(corpus, made):
     state = features.state_dict_json()
     state["buckets"]["node"]["names"] = []
     unnamed = FeatureExtractor.from_state(state, arrays, Builder().part)
-    assert unnamed.feature_names("node", np.array([0, 2])) == [f"bucket {buckets[0]}", f"bucket {buckets[2]}"]
+    assert unnamed.index.names("node", np.array([0, 2])) == [f"bucket {buckets[0]}", f"bucket {buckets[2]}"]
 
 
 def test_ids_of_a_subset(corpus, made):
@@ -157,7 +157,7 @@ def test_ids_of_a_subset(corpus, made):
     rank = np.cumsum(keep) - 1
     wanted = [[int(rank[i]) for i in ids if keep[i]] for ids in lists(features.encode(corpus).nodes)]
     assert lists(kept.encode(corpus).nodes) == wanted
-    assert kept.feature_names("node") == features.feature_names("node", np.flatnonzero(keep))
+    assert kept.index.names("node") == features.index.names("node", np.flatnonzero(keep))
 
 
 def test_buckets_of_listed_features():
@@ -171,8 +171,8 @@ def test_buckets_of_listed_features():
     nodes = features.fit_encode(corpus).nodes
     buckets = {name: hashed(name, "listed") % 2**12 for name in "abc"}
     order = sorted("abc", key=buckets.get)
-    assert features.feature_names("node") == ["bias", *order]
-    assert [[features.feature_names("node")[i] for i in ids] for ids in lists(nodes)] == [
+    assert features.index.names("node") == ["bias", *order]
+    assert [[features.index.names("node")[i] for i in ids] for ids in lists(nodes)] == [
         ["bias", "a", "b"],
         ["bias", "c"],
         ["bias", "a"],

@@ -27,7 +27,7 @@ def extractor(*tokens, node=(), **options):
 
 def read(features, *tokens):
     """[[(name, weight)]] of the tokens."""
-    names, found = features.feature_names("node"), features.encode(corpus(*tokens)).nodes
+    names, found = features.index.names("node"), features.encode(corpus(*tokens)).nodes
     weights = [1.0] * len(found.ids) if found.weights is None else found.weights.tolist()
     pairs = [(names[i], weight) for i, weight in zip(found.ids.tolist(), weights, strict=True)]
     ends = found.offsets.tolist()
@@ -58,7 +58,7 @@ def test_all_weights_1():
 def test_rare_and_unknown_features_are_left_out():
     made = FeatureExtractor(cutoff=2, weighted_column="features", progress=False)
     made.fit(corpus("a\tb", "a:5\tc:0\tc:0"))
-    assert made.feature_names("node") == ["a"]
+    assert made.index.names("node") == ["a"]
     assert read(made, "z\ta:2\tb") == [[("a", 2.0)]]
 
 
@@ -81,14 +81,14 @@ def test_edges_of_the_same_templates():
 def test_subset_and_state():
     made = extractor("a:2", "b", "c", node=["w[0]"])
     kept = made.subset("node", np.array([True, False, True, True]))
-    assert kept.feature_names("node") == ["w[0]=x", "b", "c"]
+    assert kept.index.names("node") == ["w[0]=x", "b", "c"]
     again = FeatureExtractor.from_state(kept.state_dict_json(), kept.state_arrays(), Builder().part)
     assert read(again, "a:2\tc:4") == read(kept, "a:2\tc:4") == [[("w[0]=x", 1.0), ("c", 4.0)]]
 
 
 def test_subsets_of_weighted_features():
     made = extractor("a:2", "b")
-    assert made.subset("node", np.array([False, True])).feature_names("node") == ["b"]
+    assert made.subset("node", np.array([False, True])).index.names("node") == ["b"]
 
 
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])

@@ -28,7 +28,7 @@ from structperc.structures import Lattice, SegmentScores
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
-from structperc.taggers.sequential_learning import CandidateLearner
+from structperc.taggers.sequential_learning import CandidateLearner, sequence_learner
 from tests.oracle import label_sequences
 from tests.tiny import EDGE, Sentences, fit, make_tagger, sentences
 
@@ -203,7 +203,7 @@ def test_updates_by_sentence(criterion, both):
         tagger.criterion = criterion
         tagger.allocate(tagger.labels)
         optimizer = Additive(tagger.parameters())
-        learned = tagger.sequence_learner(optimizer).learn(rows.flat(range(len(rows))))
+        learned = sequence_learner(tagger, optimizer).learn(rows.flat(range(len(rows))))
         assert learned.updates > 5
         assert len(learned.losses) == len(alone)
         found.append([*tagger.parameters(), *(optimizer.sums(p) for p in tagger.parameters())])
@@ -255,7 +255,7 @@ def test_units_are_checked(make, message):
 
 def errors(tagger: Tagger, rows: EncodedCorpus, row: int) -> tuple[int, int]:
     """The wrong tokens of a sequence that are counted when it is learned by gradients, and then by its learner."""
-    learner = tagger.sequence_learner(Additive(tagger.parameters()))
+    learner = sequence_learner(tagger, Additive(tagger.parameters()))
     tagger.training_method = GradientTraining(tagger)
     tagger.training_step(rows[[row]])
     return int(tagger.training_method.sums.counts[1]), learner.learn(rows.flat([row])).wrong

@@ -15,6 +15,7 @@ from structperc.features import format_weighted_features
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
+from structperc.taggers.sequential_learning import sequence_learner
 from tests.oracle import label_sequences
 
 LABELS = ("A", "B", "C")
@@ -91,10 +92,10 @@ def test_weights_by_plain_arithmetic(name):
     tagger = Tagger(features, SparseLinear(), criterion, KBest(2), optimizer)
     tagger.allocate(LabelSet(LABELS, "none"))
     stepping = optimizer(tagger.parameters())
-    learned = tagger.sequence_learner(stepping).learn(
+    learned = sequence_learner(tagger, stepping).learn(
         EncodedCorpus(corpus, features, tagger.labels).flat(range(len(corpus)))
     )
-    weights, averages, updates = naive(sentences, features.feature_names("node"), cost, margin, size)
+    weights, averages, updates = naive(sentences, features.index.names("node"), cost, margin, size)
     assert learned.updates == updates > 10
     np.testing.assert_allclose(flat(tagger), weights, atol=1e-5)
     with stepping.evaluation_weights():

@@ -26,6 +26,7 @@ from structperc.scorers import LinearForm, Scorer, SegmentFeatures, SegmentLinea
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Lattice, real_tokens
 from structperc.taggers import Tagger
+from structperc.taggers.sequential_learning import sequence_learner
 from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
 
@@ -255,9 +256,9 @@ def test_parts_of_users_with_a_form_run_no_code(scorer, criterion, tmp_path):
 
 def test_scorers_of_users_with_a_form_learn_sequence_by_sequence():
     tagger = tagger_with(Unpaired(), PerceptronLoss())
-    assert isinstance(tagger.sequence_learner(tagger.new_optimizer()), OnlineLearner)
+    assert isinstance(sequence_learner(tagger, tagger.new_optimizer()), OnlineLearner)
     other = tagger_with(Doubled(), PerceptronLoss())
-    assert other.sequence_learner(other.new_optimizer()) is None
+    assert sequence_learner(other, other.new_optimizer()) is None
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
 def test_biases_and_temperatures_equal_those_of_the_tagger(name, tmp_path):
     tagger, corpus = tagger_of(CASES[name]), corpus_of(CASES[name], 1)
     without = tagger.label(corpus)
-    tagger.add_bias("recall", LabelBias({"O": -1.5, "U-PER": 0.5}))
-    tagger.use_bias("recall")
+    tagger.biases.add("recall", LabelBias({"O": -1.5, "U-PER": 0.5}))
+    tagger.biases.use("recall")
     tagger.temperature = 1.7
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")

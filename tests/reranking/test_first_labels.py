@@ -95,7 +95,7 @@ def test_other_text_labelled_by_the_final_model(trained, data):
 
 
 def test_templates_read_the_labels(trained):
-    names = trained.features.feature_names("node")
+    names = trained.features.index.names("node")
     assert {"token[0]=PER", "entity[0]=LOC"} <= set(names)
     assert any(name.startswith("first[0]=U-") for name in names)
     assert trained.features.columns == ["word"]

@@ -592,4 +592,4 @@ def test_weights_of_sequences(cache, data, monkeypatch):
     assert made.examples.weights.tolist() == weights
     made.ranker.supports_weights = False
     with pytest.raises(InputError, match="weight"):
-        made.check_weights(data.corpus("train"))
+        made.requirements.check_weights(data.corpus("train"))

@@ -151,14 +151,14 @@ def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
     models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     rows = []
     for tagger, held in listed:
-        known = {name for name in tagger.features.feature_names("node") if name.startswith("w[0]=only")}
+        known = {name for name in tagger.features.index.names("node") if name.startswith("w[0]=only")}
         own = {f"w[0]={word}" for word in held.columns["word"] if word.startswith("only")}
         assert own
         assert len(own) + len(known) == len(corpus)
         assert not own & known
         rows += own
     assert len(rows) == len(set(rows)) == len(corpus)
-    final = set(models.tagger.features.feature_names("node"))
+    final = set(models.tagger.features.index.names("node"))
     assert {f"w[0]=only{row}" for row in range(len(corpus))} <= final
 
 

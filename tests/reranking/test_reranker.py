@@ -83,7 +83,7 @@ def reranker(cache, data):
 
 def total_by_hand(reranker, batch, labels, first):
     """One labelling (1, 1, T) of a batch of one sequence."""
-    total = float(reranker.nonlocal_scores(batch, labels, torch.ones(1, 1, dtype=torch.bool)))
+    total = float(reranker.candidate_scorer.nonlocal_scores(batch, labels, torch.ones(1, 1, dtype=torch.bool)))
     for part in reranker.scorer.parts if isinstance(reranker.scorer, LocalSum) else [reranker.scorer]:
         by_first = isinstance(part, FirstScore)
         total += float(part.weight) * first / 4.0 if by_first else float(path_score(part.scorer(batch), labels))
@@ -266,7 +266,8 @@ def vectors_of(made, batch):
                 for other in weights:
                     other.zero_()
                 weight[f] = 1
-                columns.append(made.nonlocal_scores(batch, labels, torch.ones(1, labels.shape[1]).bool())[0].double())
+                more = made.candidate_scorer.nonlocal_scores(batch, labels, torch.ones(1, labels.shape[1]).bool())
+                columns.append(more[0].double())
     with torch.no_grad():
         for weight in weights:
             weight.zero_()

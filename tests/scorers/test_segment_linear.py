@@ -21,6 +21,7 @@ from structperc.models import Model
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
+from structperc.taggers.sequential_learning import sequence_learner
 from tests.tiny import Sentences, sentences
 
 TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2]", "go[phrase]|length"]
@@ -163,7 +164,7 @@ def test_compiled_learning_makes_the_updates_of_gradients(criterion, candidates)
     compiled, plain = (make_tagger(data, segments, criterion=criterion, search=KBest(2)) for _ in range(2))
     optimizers = [Perceptron(tagger.parameters()) for tagger in (compiled, plain)]
     rows = EncodedCorpus(corpus, compiled.features, compiled.labels, compiled.inputs(corpus))
-    learner = compiled.sequence_learner(optimizers[0])
+    learner = sequence_learner(compiled, optimizers[0])
     assert isinstance(learner, OnlineLearner)
     order = [*range(25)] * 2
     learned = learner.learn(rows.flat(order))

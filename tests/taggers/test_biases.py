@@ -34,29 +34,29 @@ def tagger() -> Tagger:
     labels = structperc.LabelSet.from_corpus(corpus.columns["label"], "IOB2")
     made = random_tagger(corpus, labels, HingeLoss(), sparse_grad=True, seed=1)
     for name, decoder in BIASES.items():
-        made.add_bias(name, decoder)
+        made.biases.add(name, decoder)
     return made.eval()
 
 
 def test_saved_models_keep_biases_and_temperature(tagger, tmp_path):
-    tagger.use_bias("recall")
+    tagger.biases.use("recall")
     tagger.temperature = 2.5
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")
-    assert (loaded.default_bias, loaded.temperature) == ("recall", 2.5)
+    assert (loaded.biases.default, loaded.temperature) == ("recall", 2.5)
     for name in (*BIASES, None):
-        tagger.use_bias(name)
-        loaded.use_bias(name)
+        tagger.biases.use(name)
+        loaded.biases.use(name)
         assert loaded.tag([TEXT]) == tagger.tag([TEXT])
 
 
 def test_models_with_biases_of_labels_load_without_torch(tagger, tmp_path):
-    tagger.use_bias("recall")
+    tagger.biases.use("recall")
     tagger.temperature = 2.5
     tagger.save(tmp_path / "model")
     for name, light in {None: True, "none": True, "recall": True, "sure": False, "all": False}.items():
         loaded = structperc.load(tmp_path / "model", bias=name)
-        tagger.use_bias("recall" if name is None else None if name == "none" else name)
+        tagger.biases.use("recall" if name is None else None if name == "none" else name)
         assert type(loaded) is (SparsePredictor if light else ChainModel)
         assert loaded.tag([TEXT]) == tagger.tag([TEXT])
     with pytest.raises(InputError, match="unknown"):
@@ -64,7 +64,7 @@ def test_models_with_biases_of_labels_load_without_torch(tagger, tmp_path):
 
 
 def test_a_bias_of_outside_leaves_no_token_outside(tagger):
-    tagger.use_bias("recall")
+    tagger.biases.use("recall")
     assert "O" not in tagger.tag([TEXT])[0]
 
 
@@ -81,7 +81,7 @@ def test_a_temperature_gives_probabilities(tagger):
 
 
 def test_segments_that_overlap_are_spans_of_predictions_and_texts(tagger):
-    tagger.use_bias("all")
+    tagger.biases.use("all")
     found = tagger.predict(tagger.read([TEXT, TEXT])).split([5, 5])
     for one in found:
         assert len(one.spans) == 15 * len(
@@ -96,12 +96,12 @@ def test_segments_that_overlap_are_spans_of_predictions_and_texts(tagger):
 
 def test_invalid_biases(tagger, tmp_path):
     with pytest.raises(InputError, match="sure"):
-        tagger.use_bias("unknown")
+        tagger.biases.use("unknown")
     with pytest.raises(InputError, match="none"):
-        tagger.add_bias("none", LabelBias({}))
+        tagger.biases.add("none", LabelBias({}))
     nonlocal_tagger = Tagger(None, SparseLinear(), HingeLoss(), KBest(1), nonlocal_features=[MajorityPhrase()])
     with pytest.raises(InputError, match="MinimumSegmentRisk"):
-        nonlocal_tagger.add_bias("sure", MinimumSegmentRisk())
+        nonlocal_tagger.biases.add("sure", MinimumSegmentRisk())
     tagger.save(tmp_path / "model")
     file = tmp_path / "model" / "model.json"
     config = json.loads(file.read_text())

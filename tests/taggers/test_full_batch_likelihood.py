@@ -63,7 +63,7 @@ def test_loss_and_gradients(unit, values, transitions):
     (batch,) = PrecomputedBatches(tagger.encode(corpus), [range(len(corpus))])
     losses = tagger.criterion(tagger.score_batch(batch))
     expected = torch.autograd.grad(losses.sum(), list(tagger.parameters()))
-    found, gradients = likelihood(tagger.scorer.compiled(), tagger.constraints, batch)
+    found, gradients = likelihood(tagger.scorer.compiled(), tagger.labels, batch)
     for p in tagger.parameters():
         p.grad = torch.ones_like(p)
     add_gradients(tagger.scorer.compiled(), batch, gradients)

@@ -57,7 +57,7 @@ def test_model_without_collisions(data, learner):
     hashed, indexed = (trained(data, bits, **LEARNERS[learner]) for bits in (22, None))
     near = {"rtol": 1e-4, "atol": 1e-4} if learner == "likelihood" else {"rtol": 0, "atol": 0}  # sums in other orders
     for kind in ("node", "edge"):
-        names, known = (tagger.features.feature_names(kind) for tagger in (hashed, indexed))
+        names, known = (tagger.features.index.names(kind) for tagger in (hashed, indexed))
         rows = [names.index(name) for name in known]
         assert sorted(rows) == list(range(len(names)))
         mine, its = (getattr(tagger.scorer, kind) for tagger in (hashed, indexed))

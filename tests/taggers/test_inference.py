@@ -103,7 +103,7 @@ class ByHand:
         self.labels = tagger.labels.names
         rows = tagger.scorer.node.detach().double()
         self.node = defaultdict(lambda: torch.zeros(len(self.labels), dtype=torch.float64))
-        self.node.update(zip(tagger.features.feature_names("node"), rows, strict=True))
+        self.node.update(zip(tagger.features.index.names("node"), rows, strict=True))
         self.transition = tagger.scorer.transition.detach().double()
 
     def score(self, words, labelling):

@@ -49,7 +49,7 @@ def test_parts_of_the_saved_model(saved):
     given, folder = saved
     tagger = blank()
     initialize_from(tagger, str(folder), DATA)
-    assert tagger.features.feature_names("node") == given.features.feature_names("node")
+    assert tagger.features.index.names("node") == given.features.index.names("node")
     assert list(tagger.labels.names) == list(given.labels.names) == LABELS
     for own, other in zip(tagger.named_parameters(), given.named_parameters(), strict=True):
         assert own[0] == other[0]
@@ -87,10 +87,10 @@ def named_weights(tagger):
     """Each weight that is not zero, by the names of features and labels."""
     names, L = tagger.labels.names, len(tagger.labels)
     tables = [("transition", list(names), names, tagger.scorer.transition)]
-    tables.append(("node", tagger.features.feature_names("node"), names, tagger.scorer.node))
+    tables.append(("node", tagger.features.index.names("node"), names, tagger.scorer.node))
     if tagger.scorer.edge is not None:
         pairs = [f"{names[i // L]} {names[i % L]}" for i in range(L * L)]
-        tables.append(("edge", tagger.features.feature_names("edge"), pairs, tagger.scorer.edge))
+        tables.append(("edge", tagger.features.index.names("edge"), pairs, tagger.scorer.edge))
     return {
         (kind, row, column): value
         for kind, rows, columns, table in tables
@@ -118,8 +118,8 @@ def test_new_features_and_labels(bits, edge, tmp_path):
     fresh = FeatureExtractor(NODE, edge, cutoff=1, hash_bits=bits)
     fresh.fit(Sentences(new).corpus("train"))
     for kind in ("node", "edge") if edge else ("node",):
-        both = {*fresh.feature_names(kind), *given.features.feature_names(kind)}
-        assert set(tagger.features.feature_names(kind)) == both
+        both = {*fresh.index.names(kind), *given.features.index.names(kind)}
+        assert set(tagger.features.index.names(kind)) == both
     assert tagger.labels.names == (*LABELS, "B-COMP", "I-COMP")
     (before,), (after,) = (one.batches(old.corpus("train")) for one in (given, tagger))
     first, second = given.scorer(before), tagger.scorer(after)
@@ -147,7 +147,7 @@ def test_weights_after_those_of_features(tmp_path):
     torch.nn.init.normal_(given.scorer.node)
     given.save(tmp_path / "model")
     initialize_from(tagger, str(tmp_path / "model"), new)
-    assert tagger.features.feature_names("node") == ["w[0]=b", "w[0]=a", "x", "b", "a"]
+    assert tagger.features.index.names("node") == ["w[0]=b", "w[0]=a", "x", "b", "a"]
     assert torch.equal(tagger.scorer.node[[0, 2, 3, *range(5, 11)]], given.scorer.node)
     assert not tagger.scorer.node[[1, 4]].any()
 
@@ -176,7 +176,7 @@ def test_new_labels_of_an_encoder_and_of_nonlocal_features(tmp_path):
         for one in (given, tagger)
     )
     assert {name: value for name, value in known.items() if value} == own
-    rows = [tagger.features.feature_names("node").index(name) for name in given.features.feature_names("node")]
+    rows = [tagger.features.index.names("node").index(name) for name in given.features.index.names("node")]
     tables = [[p for name, p in one.named_parameters() if name.endswith("table")][-1] for one in (given, tagger)]
     assert torch.equal(tables[1][rows], tables[0])
 

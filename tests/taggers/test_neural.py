@@ -113,7 +113,7 @@ def test_nonlocal_features_of_neural_candidates():
     given = tagger.encode(corpus)[[0, 1]]
     lattice = tagger(given)
     found = tagger.decoder(lattice)
-    totals = found.scores + tagger.nonlocal_scores(given, found.labels, found.valid)
+    totals = found.scores + tagger.candidate_scorer.nonlocal_scores(given, found.labels, found.valid)
     best = found.labels[torch.arange(len(totals)), totals.argmax(1)]
     assert torch.equal(tagger.decode(given), best)
     assert totals.argmax(1).any()

@@ -72,7 +72,7 @@ def test_pruning_keeps_labels(kind, tmp_path):
     tagger = tagger_of(kind)
     small = prune(tagger)
     assert small.features.n_node_features < tagger.features.n_node_features
-    assert small.features.shared == tagger.features.shared
+    assert small.features.index.shared == tagger.features.index.shared
     small.save(tmp_path / "model")
     light, new = structperc.load(tmp_path / "model"), corpus(5)
     assert isinstance(light, SparsePredictor) == ("bag" not in kind)
@@ -107,8 +107,8 @@ def test_pruning_keeps_names(kind):
         table = getattr(tagger.scorer, name)
         rows = table.any(1)
         assert torch.equal(getattr(small.scorer, name), table[rows])
-        kept = tagger.features.feature_names(name, rows.nonzero().flatten().numpy())
-        assert small.features.feature_names(name) == kept
+        kept = tagger.features.index.names(name, rows.nonzero().flatten().numpy())
+        assert small.features.index.names(name) == kept
 
 
 def test_small_weights_count_as_zero():

@@ -102,7 +102,7 @@ def test_saved_model_is_self_contained(tmp_path):
     paths.write_text("0101\tAnna\t3\n0110\tRome\t2\n")
     resources = {"gazetteers": {"gl": Gazetteer(lists)}, "clusters": Clusters(paths), "attributes": ["gl", "c2", "c4"]}
     original = tagger(**resources)
-    assert {"gl[0]=B", "gl[0]=I", "c4[0]=0110"} <= set(original.features.feature_names("node"))
+    assert {"gl[0]=B", "gl[0]=I", "c4[0]=0110"} <= set(original.features.index.names("node"))
     original.save(tmp_path / "model")
     shutil.move(tmp_path / "model", tmp_path / "elsewhere")
     for file in (lists, paths):

@@ -55,7 +55,7 @@ class Peer:
     """A CRFsuite model with weights for all pairs, of the features and labels of a tagger."""
 
     def __init__(self, tagger, rows, C, folder, iterations=1000, **options):
-        self.names = tagger.features.feature_names("node")
+        self.names = tagger.features.index.names("node")
         trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
         trainer.set_params(
             {

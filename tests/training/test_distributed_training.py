@@ -38,6 +38,7 @@ from structperc.optim import LBFGS, PassiveAggressive, QuickProp
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.scorers import SparseLinear
+from structperc.taggers.sequential_learning import sequence_learner
 from structperc.taggers.tagger import Tagger
 from structperc.training.run_callbacks import StopWhenConverged
 from tests.forks import at_once, printing, run_file
@@ -112,7 +113,7 @@ def mixture(case, epochs):
     """Raw and served weights of two learners that take turns in one process: the last and the mean of all mixtures."""
     tagger, data = build(case, 2)
     tagger.build_vocabulary(data)
-    learner = tagger.sequence_learner(tagger.optimizer(tagger.parameters()))
+    learner = sequence_learner(tagger, tagger.optimizer(tagger.parameters()))
     rows = tagger.encode(data.corpus("train"))
     orders = [
         LengthBatchSampler(rows.corpus.lengths, 2, True, data.seed, ProcessGroup(process, 2), by_length=False)

@@ -193,7 +193,7 @@ def test_init_from_has_features_and_labels(runs, map_model):
     options = [f"--model.init_from={map_model}", "--trainer.max_epochs=2", "--data.train=2"]
     assert runs("fit", *FULL, *MCE_F, *QUICKPROP, *LOWEST, *options) == 0
     own, given = Tagger.load(runs.root / "1" / "model"), Tagger.load(map_model)
-    assert own.features.feature_names("node") == given.features.feature_names("node")
+    assert own.features.index.names("node") == given.features.index.names("node")
     assert own.labels.names == given.labels.names
     assert type(own.criterion) is MCEFLoss
 

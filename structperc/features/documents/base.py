@@ -44,7 +44,7 @@ class DocumentAttribute(ABC):
         ...         return ["title" if t < corpus.sentences[1] else "" for t in range(corpus.tokens)]
         >>> features = FeatureExtractor(["part[0]"], documents={"part": Title()}, cutoff=1)
         >>> features.fit(Corpus.from_sentences([{"word": ["News"]}, {"word": ["It", "rained"]}]))
-        >>> features.feature_names("node")
+        >>> features.index.names("node")
         ['part[0]=title']
     """
 

@@ -80,7 +80,7 @@ class TokenMajority(Majority):
         >>> corpus = Corpus.from_sentences(sentences)
         >>> features = FeatureExtractor(["most[0]"], documents={"most": TokenMajority("model")}, cutoff=1)
         >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
+        >>> sorted(features.index.names("node"))
         ['most[0]=O', 'most[0]=ORG']
     """
 

@@ -71,7 +71,7 @@ class CaseElsewhere(DocumentAttribute):
         >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
         >>> features = FeatureExtractor(["case[0]"], documents={"case": CaseElsewhere()}, cutoff=1)
         >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
+        >>> sorted(features.index.names("node"))
         ['case[0]=first', 'case[0]=upper']
     """
 
