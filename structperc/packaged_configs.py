@@ -92,11 +92,12 @@ def packaged_named(name: str) -> list[str]:
 
     Those whose folder or file has the name of the folder come first, and rows of studies after files.
     """
-    from structperc.data.yaml_file import read_yaml  # imports YAML
+    from yaml import safe_load
 
     last = name.removesuffix(SUFFIX).rpartition("/")[2]
     names = packaged_names()
-    rows = [(one, row) for one in names for row in read_yaml(packaged_root() / f"{one}{SUFFIX}").get("rows", ())]
+    texts = {one: (packaged_root() / f"{one}{SUFFIX}").read_text(encoding="utf-8") for one in names}
+    rows = [(one, row) for one, text in texts.items() if "\nrows:" in text for row in safe_load(text)["rows"]]
     found = [one for one in names if one.rpartition("/")[2] == last]
     found += [one + ROW + row for one, row in rows if row == last]
     folder = name.rpartition("/")[0].rpartition("/")[2]

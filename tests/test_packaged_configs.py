@@ -1,5 +1,6 @@
 """Configurations by name, from any folder, and in a wheel."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from structperc.cli.train import check_configuration
 from structperc.errors import InputError
+from structperc.experiments.experiment import dry_run
 from structperc.experiments.study_file import read_study
 from structperc.packaged_configs import name_of, packaged_names, packaged_path, packaged_root, split_arguments
 from structperc.training.overlays import read_configuration, to_yaml
@@ -100,6 +103,43 @@ def test_an_own_study_may_name_packaged_ones(elsewhere):
     own.write_text("seeds: [1]\nrows: {one: {configs: ['pkg:quickstart']}}\n")
     (row,) = read_study(str(own)).rows
     assert read_configuration(row.configs[0]) == read_configuration("pkg:quickstart")
+
+
+def test_rows_after_the_option(run):
+    shown = run("fit", "-c", "pkg:studies/embedded#crf", "--print_config")
+    assert shown == run("fit", "-c", "pkg:studies/embedded", "--row", "crf", "--print_config")
+    assert "class_path: structperc.criteria.CRFLoss" in shown
+    shown = run("fit", "-c=pkg:studies/embedded", "--row=crf", "-c", "pkg:overlays/methods#pa", "--print_config")
+    assert "class_path: structperc.criteria.HingeLoss" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["-c", "pkg:studies/smoke"], "studies/smoke.yaml: this file has rows; give one as "),
+        (["-c", "pkg:studies/smoke#margn"], "studies/smoke.yaml: there is no row 'margn'; give one as "),
+        (["-c", "pkg:studies/embedded#voten"], "there is no row 'voten'; did you mean voted?; give one as "),
+        (["-c", "pkg:quickstart", "--row", "crf"], "quickstart.yaml: this file has no rows; leave out #crf"),
+        (["--row", "crf"], "--row crf: give the study before it"),
+    ],
+)
+def test_mistakes_in_rows(fails, given, words):
+    message = fails("fit", *given)
+    assert words in message
+    assert ("averaged perceptron, margin perceptron, re-ranking 1" in message) == ("smoke" in words)
+
+
+def test_recipes_learn_from_own_data(elsewhere, monkeypatch):
+    monkeypatch.delenv("STRUCTPERC_DATA", raising=False)
+    (elsewhere / "train.txt").write_text("Anna B-PER\nleft O\n\n" * 4)
+    data = {"path": ".", "files": {"train": "train.txt"}, "columns": ["word", "label"], "labels": "IOB2"}
+    own = {"data": {"class_path": "structperc.data.Conll", "init_args": data}}
+    (elsewhere / "own.yaml").write_text(json.dumps(own))
+    for files in (["own.yaml", "pkg:best/entities_words"], ["pkg:best/entities_words", "own.yaml"]):
+        given = [f"--config={file}" for file in files]
+        check_configuration(given, ("train",))
+        made = dry_run([*given, "--trainer.accelerator=cpu"]).config["data"]["init_args"]
+        assert {**made, **data, "scheme": "BILOU"} == made
 
 
 def test_a_run_from_a_name(run, elsewhere):

@@ -19,7 +19,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError, errors_at
 from structperc.experiments.experiment import ExperimentRow, dry_run
 from structperc.experiments.prediction_files import check_words, path_of
-from structperc.packaged_configs import ROW
+from structperc.packaged_configs import ROW, packaged_path
 from structperc.progress import bar
 from structperc.training.configuration import flat_options
 from structperc.training.overlays import compose
@@ -90,7 +90,7 @@ def read_study(file: str) -> Study:
           spaCy: {predictions: {dev: spacy/dev.conll, news: spacy/news.conll}, costs: spacy/costs.json}
 
     Args:
-        file: The study file.
+        file: The study file, or pkg:NAME.
 
     Raises:
         InputError: A value is invalid, or a file or another row is missing; the message has file and key.
@@ -103,6 +103,7 @@ def read_study(file: str) -> Study:
         >>> study.baseline, study.rows[0].seeds
         ('CRF', [1, 2])
     """
+    file = packaged_path(file)
     top = _checked(read_yaml(file), f"{file}: ", TOP_TYPES, ("rows", "seeds"))
     if not top["rows"]:
         raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")

@@ -329,7 +329,7 @@ def _parts(
             return [(node, KEY)], [yaml.MappingNode(node.tag, own, node.start_mark, node.end_mark)]
         if not rows:
             raise InputError(f"{file}: this file has no rows" + ("" if row is None else f"; leave out {ROW}{row}"))
-        wrong = "this file has rows" if row is None else f"there is no row {row!r}"
+        wrong = "this file has rows" if row is None else f"there is no row {row!r}{did_you_mean(row, rows)}"
         raise InputError(f"{file}: {wrong}; give one as {file}{ROW}ROW or --row ROW: {', '.join(rows)}")
     given = rows[row]
     if not isinstance(given, yaml.MappingNode):

@@ -93,7 +93,7 @@ def test_options_of_trainings_on_the_page():
     for name, one in TRAININGS.items():
         for option in one.options:
             known[option.name].add(name)
-    assert names == {"-c FILE": set(TRAININGS), **known}
+    assert names == {"-c FILE": set(TRAININGS), "--row ROW": set(TRAININGS), **known}
 
 
 @pytest.mark.parametrize("name", ["tag", "study", "evaluate"])

@@ -14,7 +14,7 @@ SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epoc
 SHORT = ["--trainer.max_epochs=2"]
 FEW = ["--data.dev=8", "--data.test=8"]
 PROGRAM = {"fit", "validate", "test", "predict", "rerank"}
-OPTIONS = r"-c|--help-all|--ckpt_path|--(?:trainer|data|model|checkpoint|seed_everything)(?:\.[\w.]+)?(?:=.*)?"
+OPTIONS = r"-c|--row|--help-all|--ckpt_path|--(?:trainer|data|model|checkpoint|seed_everything)(?:\.[\w.]+)?(?:=.*)?"
 each_page = pytest.mark.parametrize("page", PAGES)
 
 

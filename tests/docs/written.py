@@ -34,7 +34,7 @@ def commands(page: str) -> list[list[str]]:
     lines = [part.strip().replace("python train.py", "structperc") for line in lines for part in line.split("&&")]
     inline = re.findall(r"`((?:structperc|python train\.py) [^`]+)`", PAGES[page])
     lines += [line.replace("python train.py", "structperc") for line in inline]
-    split = [shlex.split(line, comments=True) for line in lines if line.startswith("structperc ")]
+    split = [shlex.split(re.sub(r"\s#.*", "", line)) for line in lines if line.startswith("structperc ")]
     return [words[1:] for words in split]
 
 

@@ -25,12 +25,14 @@ TOKENS = [
 ]
 BILSTM = [f"--model.scorer.encoder.inputs={json.dumps(TOKENS)}", "--model.scorer.encoder.hidden=8"]
 FIRST = ["--model.jackknife.folds=2", "--model.jackknife.epochs=3", "--model.jackknife.cache=cache"]
-STUDY = f"""
+STUDY = """
 seeds: [1]
-options: {json.dumps([*SIZES, *QUIET, "--trainer.max_epochs=2"])}
+with:
+  data: {train: 10, dev: 4, test: 4}
+  trainer: {accelerator: cpu, enable_progress_bar: false, enable_model_summary: false, max_epochs: 2}
 rows:
-  averaged: {{configs: [pkg:quickstart]}}
-  margin: {{configs: [pkg:studies/embedded#margin]}}
+  averaged: {configs: [pkg:quickstart]}
+  margin: {configs: [pkg:studies/embedded#margin]}
 """
 
 
