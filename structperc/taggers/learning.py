@@ -328,6 +328,8 @@ class FullBatchTraining(GradientTraining):
         """Add the losses (B,) of a batch, and its pairs of feature and gold label if only these have weights."""
         if self.supported is not None:
             assert batch.gold is not None
+            if batch.allowed is not None:  # sets of labels
+                raise InputError("model.optimizer.supported_only needs complete labels")
             gold = batch.gold[real_tokens(batch.lengths, batch.gold.shape[1])]
             self.supported[batch.nodes.ids.long(), gold[batch.nodes.row_ids]] = True
         return super().add(losses, batch, batch_idx)
@@ -360,8 +362,8 @@ class FullBatchTraining(GradientTraining):
         if not (isinstance(optimizer, Optimizer) and optimizer.param_groups[0].get("supported_only")):
             return None
         form = self.tagger.scorer.compiled()
-        if form is None or form.add_features or self.tagger.incomplete:
-            raise InputError("model.optimizer.supported_only needs the scorer SparseLinear, and complete labels")
+        if form is None or form.add_features:
+            raise InputError("model.optimizer.supported_only needs the scorer SparseLinear")
         known = TRAINED in optimizer.state[form.node]
         return None if known else torch.zeros_like(form.node, dtype=torch.bool)
 

@@ -93,13 +93,10 @@ def test_rows_of_a_study(folder, tmp_path, monkeypatch):
     configuration = yaml.safe_load(QUICKSTART.read_text())
     configuration["data"] = {"class_path": "structperc.data.Conll", "init_args": read}
     Path("own.yaml").write_text(yaml.safe_dump(configuration))
-    rows = {name: {"configs": ["own.yaml"], "options": [f"--data.batch_size={name}"]} for name in ("2", "3")}
-    for name, options in (("without", []), ("with", ["--data.cache=cache"])):
-        plan = {
-            "seeds": [1],
-            "options": ["--trainer.max_epochs=1", "--trainer.accelerator=cpu", *options],
-            "rows": rows,
-        }
+    rows = {name: {"configs": ["own.yaml"], "with": {"data": {"batch_size": int(name)}}} for name in ("2", "3")}
+    trainer = {"max_epochs": 1, "accelerator": "cpu"}
+    for name, options in (("without", {}), ("with", {"cache": "cache"})):
+        plan = {"seeds": [1], "with": {"trainer": trainer, "data": options}, "rows": rows}
         Path(f"{name}.yaml").write_text(yaml.safe_dump(plan))
         assert main(["study", f"{name}.yaml", "--root", name]) == 0
     assert sorted(Path("built").read_text().split()) == ONCE

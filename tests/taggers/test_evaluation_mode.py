@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
 from tests.tiny import Sentences, sentences, without_names
 
-CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
+CONFIG = "pkg:studies/embedded#bilstm_crf"
 SIZES = {"train": 24, "dev": 6, "test": 6}
 
 
@@ -75,7 +74,7 @@ def test_reported_scores(tmp_path):
     options = [f"--data.{split}={n}" for split, n in SIZES.items()]
     quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
     more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=4"]
-    assert main(["fit", "-c", str(CONFIG), *options, *quiet, *more]) == 0
+    assert main(["fit", "-c", CONFIG, *options, *quiet, *more]) == 0
     run = tmp_path / "1"
     with open(run / "logs" / "version_0" / "metrics.csv", encoding="utf-8") as file:
         logged = max(float(row["dev/score"]) for row in csv.DictReader(file) if row["dev/score"])

@@ -1,7 +1,5 @@
 """Half precision ends where the lattice begins: under autocast, with scores in bfloat16, the rest is float32."""
 
-from pathlib import Path
-
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -160,10 +158,9 @@ def test_sparse_perceptron_in_half_precision(runs, make_runs):
 
 
 def test_fused_optimizers_cannot_clip(fails, tmp_path):
-    config = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
     quiet = ["--trainer.enable_model_summary=false", "--trainer.enable_progress_bar=false"]
     options = [*SMALL, *quiet, "--trainer.precision=bf16-mixed", f"--trainer.default_root_dir={tmp_path}"]
-    assert "fused: false" in fails("fit", "-c", config, *options)
+    assert "fused: false" in fails("fit", "-c", "pkg:studies/embedded#bilstm_crf", *options)
 
 
 # -- the dynamic programs themselves -------------------------------------------------------------------------

@@ -374,15 +374,15 @@ def test_the_program_on_two_processes(program, launched, tmp_path):
     assert (theirs / "predictions" / "dev.conll").read_bytes() == (own / "predictions" / "dev.conll").read_bytes()
 
 
-CONFIGS = ROOT / "configs" / "embedded"
+STUDY = "pkg:studies/embedded#"
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["fit", "-c", CONFIGS / "guided.yaml"], "GuidedTagger cannot be trained by several processes: "),
-        (["rerank", "-c", CONFIGS / "reranking1.yaml"], "Reranker cannot be trained by several processes: "),
-        (["fit", "-c", CONFIGS / "margin.yaml", "--trainer.strategy=ddp_spawn"], "trainer.strategy: "),
+        (["fit", "-c", STUDY + "guided"], "GuidedTagger cannot be trained by several processes: "),
+        (["rerank", "-c", STUDY + "reranking1"], "Reranker cannot be trained by several processes: "),
+        (["fit", "-c", STUDY + "margin", "--trainer.strategy=ddp_spawn"], "trainer.strategy: "),
     ],
     ids=["guided", "re-ranker", "spawned"],
 )

@@ -14,7 +14,7 @@ from tests.checkpoints import assert_same, checkpoint
 STUDY = """
 seeds: [1]
 rows:
-  one: {configs: [quickstart.yaml], options: [--trainer.max_epochs=1]}
+  one: {configs: [pkg:quickstart], with: {trainer: {max_epochs: 1}}}
 """
 
 
@@ -83,7 +83,7 @@ def test_last_run_is_not_the_newest(tmp_path):
 
 def test_series_resumed_by_the_same_command(runs, stopped, monkeypatch, tmp_path):
     monkeypatch.setattr(trial, "fit", lambda command, folder: signal.raise_signal(signal.SIGTERM))
-    (tmp_path / "study.yaml").write_text(STUDY.replace("quickstart.yaml", runs.arguments("fit")[2]))
+    (tmp_path / "study.yaml").write_text(STUDY)
     study = ["study", str(tmp_path / "study.yaml"), "--root", str(tmp_path / "study")]
     assert stopped(*study) == study
     _, *options = runs.arguments("fit")

@@ -1,7 +1,6 @@
 """The maximum-entropy tagger as users run it: what it learns, what its candidates and probabilities are."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from structperc.reranking.jackknife import list_candidates
 from structperc.taggers.tagger import Tagger
 from tests.tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of, without_names
 
-CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "maxent.yaml"
+CONFIG = "pkg:studies/embedded#maxent"
 SIZES = {"train": 20, "dev": 4, "test": 4}
 
 
@@ -66,7 +65,7 @@ def trained(tmp_path_factory):
     quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
     options = [*sizes, *quiet, "--trainer.accelerator=cpu", f"--trainer.default_root_dir={root}"]
     features = "--model.features.init_args.node=[bias, {of: [w, s2], at: [-1, 0]}]"
-    assert main(["fit", "-c", str(CONFIG), features, "--data.batch_size=50", *options]) == 0
+    assert main(["fit", "-c", CONFIG, features, "--data.batch_size=50", *options]) == 0
     return root / "1" / "model"
 
 

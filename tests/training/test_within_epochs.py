@@ -1,7 +1,6 @@
 """Runs that end within an epoch, or save there, go on with what is left of it, bit for bit."""
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from torch.utils.data import DistributedSampler
@@ -12,7 +11,6 @@ from structperc.errors import InputError
 from tests.checkpoints import assert_same_training, checkpoint
 
 SMALL = ["--data.train=4", "--data.unit=sentence", "--data.batch_size=8", "--trainer.max_epochs=2"]
-CONFIGS = Path(__file__).parents[2] / "configs"
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
 LIKELIHOOD = f"--model.criterion={CRITERIA}CRFLoss"
 LEARNERS = {
@@ -43,7 +41,7 @@ def test_resumed_after_max_steps(name, runs, recwarn):
 
 
 def test_guided_learning_is_resumed(runs):
-    guided = ["fit", "-c", str(CONFIGS / "embedded" / "guided.yaml"), f"--trainer.default_root_dir={runs.root}", *SMALL]
+    guided = ["fit", "-c", "pkg:studies/embedded#guided", f"--trainer.default_root_dir={runs.root}", *SMALL]
     for options in ([], ["--trainer.max_steps=3"], ["--ckpt_path=last"]):
         assert main([*guided, *options]) == 0
     assert_same_training(runs.root / "2", runs.root / "1")
