@@ -113,6 +113,12 @@ def test_rows_after_the_option(run):
     assert "class_path: structperc.criteria.HingeLoss" in shown
 
 
+def test_rows_of_a_sweep(elsewhere, run):
+    small = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
+    run("sweep", "-c", "pkg:studies/embedded", "--row", "margin", "--grid", "model.search.k=2", *small)
+    assert (elsewhere / "runs/studies/embedded/margin/sweep-k/model.search.k=2/1/results.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -129,17 +135,19 @@ def test_mistakes_in_rows(fails, given, words):
     assert ("averaged perceptron, margin perceptron, re-ranking 1" in message) == ("smoke" in words)
 
 
-def test_recipes_learn_from_own_data(elsewhere, monkeypatch):
+@pytest.mark.parametrize(("recipe", "scheme"), [("entities_words", "BILOU"), ("parts_of_speech", "none")])
+def test_recipes_learn_from_own_data(elsewhere, monkeypatch, recipe, scheme):
     monkeypatch.delenv("STRUCTPERC_DATA", raising=False)
     (elsewhere / "train.txt").write_text("Anna B-PER\nleft O\n\n" * 4)
-    data = {"path": ".", "files": {"train": "train.txt"}, "columns": ["word", "label"], "labels": "IOB2"}
+    labels = scheme if scheme == "none" else "IOB2"
+    data = {"path": ".", "files": {"train": "train.txt"}, "columns": ["word", "label"], "labels": labels}
     own = {"data": {"class_path": "structperc.data.Conll", "init_args": data}}
     (elsewhere / "own.yaml").write_text(json.dumps(own))
-    for files in (["own.yaml", "pkg:best/entities_words"], ["pkg:best/entities_words", "own.yaml"]):
+    for files in (["own.yaml", f"pkg:best/{recipe}"], [f"pkg:best/{recipe}", "own.yaml"]):
         given = [f"--config={file}" for file in files]
         check_configuration(given, ("train",))
         made = dry_run([*given, "--trainer.accelerator=cpu"]).config["data"]["init_args"]
-        assert {**made, **data, "scheme": "BILOU"} == made
+        assert {**made, **data, "scheme": scheme} == made
 
 
 def test_a_run_from_a_name(run, elsewhere):

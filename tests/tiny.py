@@ -13,6 +13,7 @@ from structperc.data.corpus import Corpus
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import FeatureExtractor
+from structperc.nn.candidate_scorer import ComparedSequences
 from structperc.optim import FullBatch, TrainingProtocol
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
@@ -149,7 +150,7 @@ def whole(tagger: Tagger, rows: EncodedCorpus, weights: Sequence[Tensor], which:
     lattice = torch.func.functional_call(copy, named, (batch,))
     with torch.no_grad():
         candidates = copy.search(lattice)
-    return copy.score(batch, lattice, candidates)
+    return copy.candidate_scorer.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
 
 
 # -- an optimizer that goes wrong ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import FILE, Command, CommandParser, add_data_options, command, read_options
 from structperc.cli.messages import configuration_advice
-from structperc.cli.train import check_configuration
+from structperc.cli.train import parse_with_configuration
 from structperc.errors import InputError
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
@@ -51,7 +51,7 @@ def check_parser() -> CommandParser:
 
 def _check(arguments: list[str]) -> None:
     parser = check_parser()
-    options, rest = parser.parse_known_args(arguments)
+    options, rest = parse_with_configuration(parser, arguments)
     if options.label_errors:
         if options.n < 0:
             parser.error(f"-n must be >= 0, got {options.n}")
@@ -83,8 +83,6 @@ def _show_contents(options: Namespace) -> None:
 
 def _label_errors(options: Namespace, rest: list[str]) -> None:
     """Print labels of the training data of a configuration that models trained without them contradict."""
-    check_configuration([*(f"--config={file}" for file in options.config), *rest], ("train",))
-
     from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines, noise_rows
     from structperc.data.json_data import json_line
     from structperc.data.output import check_output_path, write_lines

@@ -2,8 +2,7 @@
 
 from structperc.cli.arguments import FILE, Command, CommandParser
 from structperc.cli.messages import print_lines
-from structperc.cli.train import FIT, HELP_ALL, check_configuration
-from structperc.packaged_configs import split_arguments
+from structperc.cli.train import FIT, HELP_ALL, parse_with_configuration
 
 
 def study_parser() -> CommandParser:
@@ -39,13 +38,10 @@ def _study(arguments: list[str]) -> None:
         parser.print_help()
         FIT.run([HELP_ALL])
         return
-    options, rest = parser.parse_known_args(arguments)
+    options, rest = parse_with_configuration(parser, arguments)
     if bool(options.grid) != bool(options.config) or bool(options.grid) == (options.file is not None):
         parser.error("give the file of a study, or a configuration with -c and --grid")
-    if options.grid:
-        files, rest = split_arguments([*(f"--config={file}" for file in options.config), *rest])
-        check_configuration([*(f"--config={file}" for file in files), *rest], ("train",))
-    else:
+    if not options.grid:
         parser.parse_args(arguments)  # without options of fit
         FILE.check(options.file)
 
@@ -54,7 +50,7 @@ def _study(arguments: list[str]) -> None:
 
     with resume_hint(lambda: ["study", *arguments]):
         if options.grid:
-            print_lines(sweep(files, options.grid, options.holdout, options.seeds, options.root, rest))
+            print_lines(sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest))
         else:
             print_lines(study(options.file, options.root))
 

@@ -2,13 +2,15 @@
 
 import gc
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from structperc.cli.arguments import Command
+from structperc.cli.arguments import Command, CommandParser
 from structperc.errors import InputError
+from structperc.packaged_configs import split_arguments
 
 
 @contextmanager
@@ -117,6 +119,18 @@ def check_configuration(arguments: list[str], splits: Iterable[str]) -> None:
     from structperc.training.overlays import check_paths  # imports YAML
 
     check_paths(arguments, splits)
+
+
+def parse_with_configuration(parser: CommandParser, arguments: list[str]) -> tuple[Namespace, list[str]]:
+    """Return the parsed arguments of a command, `-c FILE --row ROW` as `-c FILE#ROW`, and those of fit.
+
+    Raises InputError for missing files.
+    """
+    files, others = split_arguments(arguments)
+    options, rest = parser.parse_known_args([*(f"--config={file}" for file in files), *others])
+    if files:
+        check_configuration([*(f"--config={file}" for file in files), *rest], ("train",))
+    return options, rest
 
 
 def _train(command: str, arguments: list[str]) -> None:

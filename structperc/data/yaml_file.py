@@ -86,31 +86,9 @@ def _input_errors(text: str, name: str) -> Iterator[None]:
         raise InputError(f"{name}: invalid value for a tag or type ({error})") from None
 
 
-def find_key(node: yaml.Node | None, keys: Sequence[str], between: Sequence[str] = ()) -> yaml.Node | None:
-    """Return the value of nested keys, or None.
-
-    Between two keys there may be keys that are named in `between`.
-    """
-    last = None
-    for key in keys:
-        found = _entry(node, key)
-        while found is None and (inner := next(filter(None, (_entry(node, name) for name in between)), None)):
-            node = inner[1]
-            found = _entry(node, key)
-        if found is None:
-            return None
-        last, node = found
-    return last
-
-
 def place(node: yaml.Node) -> str:
     """Return "file:line" of a part of a tree."""
     return f"{node.start_mark.name}:{node.start_mark.line + 1}"
-
-
-def _entry(node: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    entries = node.value if isinstance(node, yaml.MappingNode) else ()
-    return next((pair for pair in entries if pair[0].value == key), None)
 
 
 def _count(node: yaml.Node, known: dict[yaml.Node, int], above: set[yaml.Node]) -> int:

@@ -31,6 +31,7 @@ PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some piece
 MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
 NODES, EDGES, TOKENS, WORD_IDS, LABELLED = "nodes", "edges", "tokens", "word_ids", "labelled"
 LABEL_SETS, WEIGHTS = "label_sets", "weights"
+PER_SEQUENCE = ("lengths", "rows")  # tensors of a FlatBatch with a number for each sequence
 
 
 class IdListSource(Protocol):
@@ -393,20 +394,14 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
         rows = slice(start, min(start + size, B))
         nodes, edges, inputs = _slice_tokens(batch, ends[rows.start], ends[rows.stop])
         places = rows, slice(0, int(batch.lengths[rows].max()))
-        yield Batch(
-            nodes,
-            edges,
-            batch.lengths[rows],
-            None if batch.gold is None else batch.gold[places],
-            batch.sentences[places],
-            batch.first[places],
-            batch.last[places],
-            batch.rows[rows],
-            Words(*(numbers[places] for numbers in batch.words)),
-            inputs,
-            None if batch.allowed is None else batch.allowed[places],
-            None if batch.weights is None else batch.weights[places],
-            None if batch.restriction is None else batch.restriction.take(places),
+        tensors = {name: x for name, x in batch._asdict().items() if isinstance(x, torch.Tensor)}
+        yield batch._replace(
+            **{name: x[places if x.dim() > 1 else rows] for name, x in tensors.items()},
+            nodes=nodes,
+            edges=edges,
+            words=Words(*(numbers[places] for numbers in batch.words)),
+            inputs=inputs,
+            restriction=None if batch.restriction is None else batch.restriction.take(places),
         )
 
 
@@ -419,19 +414,13 @@ def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
     for start, stop in pairwise(i * B // n for i in range(n + 1)):
         tokens = slice(ends[start], ends[stop])
         nodes, edges, inputs = _slice_tokens(batch, tokens.start, tokens.stop)
-        yield FlatBatch(
-            nodes,
-            edges,
-            batch.lengths[start:stop],
-            batch.gold[tokens],
-            batch.sentences[tokens],
-            batch.first[tokens],
-            batch.last[tokens],
-            batch.rows[start:stop],
-            Words(*(values[tokens] for values in batch.words)),
-            inputs,
-            None if batch.allowed is None else batch.allowed[tokens],
-            None if batch.weights is None else batch.weights[tokens],
+        tensors = {name: x for name, x in batch._asdict().items() if isinstance(x, torch.Tensor)}
+        yield batch._replace(
+            **{name: x[slice(start, stop) if name in PER_SEQUENCE else tokens] for name, x in tensors.items()},
+            nodes=nodes,
+            edges=edges,
+            words=Words(*(values[tokens] for values in batch.words)),
+            inputs=inputs,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from structperc.data.text_files import check_exists, expand_path, expand_variables
-from structperc.data.yaml_file import STRING, find_key, node_value, parse_node, place, read_node
+from structperc.data.yaml_file import STRING, node_value, parse_node, place, read_node
 from structperc.errors import InputError
 from structperc.packaged_configs import (
     PREFIX,
@@ -127,17 +127,17 @@ def compose_all(given: Sequence[str]) -> yaml.MappingNode:
 
 
 def _with_data(tree: yaml.MappingNode) -> yaml.MappingNode:
-    """Return a tree whose `data` are those of `corpus`, merged with it, unless they have a class of their own."""
-    entries = _entries(tree)
-    corpus, data = entries.get(CORPUS), entries.get(DATA)
-    if not isinstance(corpus, yaml.MappingNode):
+    """Return a tree whose `data` lie over those of `corpus`, unless they have a class of their own."""
+    entries = {key.value: (key, value) for key, value in tree.value}
+    if CORPUS not in entries:
         return tree
-    rest = [entry for entry in tree.value if entry[0].value not in (CORPUS, DATA)]
-    options = data if isinstance(data, yaml.MappingNode) else yaml.MappingNode(MAP, [])
-    merged = data if data is not None and _class(options) else overlaid(corpus, options)
-    name = next(key for key, _ in reversed(tree.value) if key.value in (CORPUS, DATA))
-    key = yaml.ScalarNode(name.tag, DATA, name.start_mark, name.end_mark)
-    return yaml.MappingNode(tree.tag, [*rest, (key, merged)], tree.start_mark, tree.end_mark)
+    key, merged = entries.pop(CORPUS)
+    if DATA in entries:
+        key, data = entries.pop(DATA)
+        options = isinstance(data, yaml.MappingNode) and _class(data) is None
+        merged = overlaid(merged, data) if options and isinstance(merged, yaml.MappingNode) else data
+    name = yaml.ScalarNode(STRING, DATA, key.start_mark, key.end_mark)
+    return yaml.MappingNode(tree.tag, [*entries.values(), (name, merged)], tree.start_mark, tree.end_mark)
 
 
 def check_paths(arguments: Sequence[str], splits: Iterable[str]) -> None:
@@ -265,14 +265,12 @@ def _text(text: str, name: str) -> yaml.ScalarNode:
 
 def _tree_of(given: str) -> yaml.MappingNode:
     """Return the tree of a file, or of an inline configuration."""
-    if os.path.isfile(split_row(given)[0]) or (os.path.exists(given) and not os.path.isdir(given)):
+    if os.path.exists(file := split_row(given)[0]) and not os.path.isdir(file):
         return _composed(given, [], {})
     node = parse_node(given, "inline")
     if isinstance(node, yaml.ScalarNode):
         raise InputError(f"--config {given}: {_no_file(given)}")
-    check_shape(None if node is None else node_value(node), "inline")
-    assert isinstance(node, yaml.MappingNode)
-    return node
+    return _configuration(node, "inline")
 
 
 def _no_file(given: str) -> str:
@@ -286,27 +284,25 @@ def _no_file(given: str) -> str:
     return f"no such file{suggest_packaged(given) or did_you_mean(given, similar)}"
 
 
-def check_shape(value: Any, name: str) -> None:
-    """Raise InputError with the name of the text unless the value is a mapping."""
-    if not isinstance(value, dict):
+def _configuration(node: yaml.Node | None, name: str) -> yaml.MappingNode:
+    """Return the tree of a text. Raises InputError with the name of the text unless it is a mapping."""
+    if not isinstance(node, yaml.MappingNode):
+        value = None if node is None else node_value(node)
         found = "an empty text" if value is None else "a list" if isinstance(value, list) else "plain text"
         raise InputError(f"{name}: expected a configuration, KEY: VALUE, got {found}")
+    return node
 
 
 def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode]) -> yaml.MappingNode:
     """Compose an overlay of the files `above`, each of which contains the next; `known` caches trees by path."""
     if path not in known:
         file, row = split_row(path)
-        node = known.get(file + ROW)  # of a study whose rows are composed
-        if node is None:
-            found = read_node(file)
-            check_shape(None if found is None else node_value(found), file)
-            assert isinstance(found, yaml.MappingNode)
-            node = known[file + ROW] = found
-        lists, own = _parts(node, file, row)
+        if (raw := file + ROW) not in known:  # of all rows of a study
+            known[raw] = _configuration(read_node(file), file)
+        lists, own = _parts(known[raw], file, row)
         names = [one for part, key in lists for one in _overlay_files(part, key, path, above)]
-        below = [_composed(one, [*above, path], known) for one in names]
-        if not (parts := [*below, *own]):
+        parts = [*(_composed(one, [*above, path], known) for one in names), *own]
+        if not parts:
             raise InputError(
                 f"{path}: this row has no configuration; write {CONFIGS}: [FILE] or {WITH}: {{KEY: VALUE}}"
             )
@@ -317,29 +313,27 @@ def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode
 def _parts(
     node: yaml.MappingNode, file: str, row: str | None
 ) -> tuple[list[tuple[yaml.MappingNode, str]], list[yaml.MappingNode]]:
-    """Return the parts of a configuration that list files, each with the key of its list, and its own values.
+    """Return the parts of a file or row that list other ones, each with the key of its list, and its own values.
 
-    Raises InputError for a study without a row, an unknown row, and one without a configuration.
+    Raises InputError for a study without a row and for an unknown one.
     """
     entries = _entries(node)
     rows = _entries(entries.get(ROWS))
+    if row is None and ROWS not in entries:
+        own = [entry for entry in node.value if entry[0].value != KEY]
+        return [(node, KEY)], [yaml.MappingNode(node.tag, own, node.start_mark, node.end_mark)]
     if row not in rows:
-        if row is None and ROWS not in entries:
-            own = [entry for entry in node.value if entry[0].value != KEY]
-            return [(node, KEY)], [yaml.MappingNode(node.tag, own, node.start_mark, node.end_mark)]
         if not rows:
             raise InputError(f"{file}: this file has no rows" + ("" if row is None else f"; leave out {ROW}{row}"))
         wrong = "this file has rows" if row is None else f"there is no row {row!r}{did_you_mean(row, rows)}"
         raise InputError(f"{file}: {wrong}; give one as {file}{ROW}ROW or --row ROW: {', '.join(rows)}")
-    given = rows[row]
-    if not isinstance(given, yaml.MappingNode):
-        raise InputError(f"{place(given)}: rows.{row}: write a mapping, as in {{{CONFIGS}: [FILE]}}")
-    values = [_entries(part).get(WITH) for part in (node, given)]
-    if other := next((one for one in values if not isinstance(one, yaml.MappingNode | None)), None):
-        raise InputError(f"{place(other)}: {WITH}: expected a configuration, KEY: VALUE")
+    given = _configuration(rows[row], f"{place(rows[row])}: rows.{row}")
     start = _entries(given).get(START)
-    own = [] if start is None else [_start(f"{file}{ROW}{start.value}", start)]
-    return [(node, BASE), (given, CONFIGS)], [*own, *(one for one in values if isinstance(one, yaml.MappingNode))]
+    own_values = [one for part in (node, given) if (one := _entries(part).get(WITH)) is not None]
+    return [(node, BASE), (given, CONFIGS)], [
+        *([] if start is None else [_start(f"{file}{ROW}{start.value}", start)]),
+        *(_configuration(one, f"{place(one)}: {WITH}") for one in own_values),
+    ]
 
 
 def _start(source: str, node: yaml.Node) -> yaml.MappingNode:
@@ -447,11 +441,10 @@ def _class(node: yaml.MappingNode) -> str | None:
 
 def _overlay_files(node: yaml.MappingNode, name: str, path: str, above: Sequence[str]) -> list[str]:
     """Return the files and rows that a part of a file lists under a key, relative to the working directory."""
-    key = find_key(node, [name])
-    if key is None:
+    found = next(((f"{place(key)}: {name}", value) for key, value in node.value if key.value == name), None)
+    if found is None:
         return []
-    where = f"{place(key)}: {name}"
-    given = node_value(node)[name]
+    where, given = found[0], node_value(found[1])
     if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
         raise InputError(f"{where}: expected a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:

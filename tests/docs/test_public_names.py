@@ -15,6 +15,7 @@ INNER = {
     "structperc.ops.cuda",
     "structperc.reranking.boosting",
     "structperc.taggers.full_batch_likelihood",
+    "structperc.taggers.sequential_learning",
     "structperc.training.program",
 }
 

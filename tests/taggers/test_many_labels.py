@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from structperc.chain import entropy
 from structperc.criteria import CRFLoss, MarginLoss, MCEFLoss
+from structperc.nn.candidate_scorer import ComparedSequences
 from tests.tiny import Sentences, make_tagger
 
 TYPES, TOKENS = 20, 150
@@ -64,7 +65,9 @@ def test_a_step_of_training(name, data):
         lattice = tagger(batch)
         with torch.no_grad():
             candidates = tagger.search(lattice)
-        tagger.criterion(tagger.score(batch, lattice, candidates)).sum().backward()
+        tagger.criterion(
+            tagger.candidate_scorer.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
+        ).sum().backward()
     assert tagger.scorer.transition.grad.any()
     assert 2 * TOKENS * L <= largest.elements < TOKENS * L * L
 

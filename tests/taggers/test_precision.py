@@ -21,6 +21,7 @@ from structperc.chain.lattices import map_scores
 from structperc.criteria import CRFLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, MCELoss, SoftMaxMeasure
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
+from structperc.nn.candidate_scorer import ComparedSequences
 from structperc.optim import QuickProp
 from structperc.scorers import Scorer, SparseLinear
 from structperc.structures import Lattice
@@ -91,7 +92,9 @@ def in_double(tagger, batch):
     )
     lattice = tagger.criterion.transform_lattice(lattice)
     candidates = tagger.search(tagger.criterion.augment(lattice, batch.gold))
-    return lattice, tagger.criterion(tagger.score(batch, lattice, candidates)).sum()
+    return lattice, tagger.criterion(
+        tagger.candidate_scorer.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
+    ).sum()
 
 
 @pytest.mark.parametrize("name", CRITERIA)
