@@ -44,18 +44,6 @@ class JoinedTemplates(NamedTuple):
     table: Any  # hash table of keys, a NamedTuple of arrays
 
 
-@kernel
-def count_single(strings, single):
-    """Return the number of ids of templates of one part at all tokens."""
-    n = 0
-    for s in range(len(strings.starts) - 1):
-        for t in range(strings.starts[s], strings.starts[s + 1]):
-            for p in range(len(single.places.first)):
-                row = entry(t, s, p, strings, single.places)
-                n += single.ends[row + 1] - single.ends[row]
-    return n
-
-
 @cache
 def gathering(kernel_function: Callable[..., int]) -> Any:
     """Return the compiled loop that gathers ids.
@@ -65,12 +53,11 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
     """
 
     @kernel
-    def gather(first, stop, n, strings, single, joined, ids, ends):
+    def gather(first, stop, s, n, strings, single, joined, ids, ends):
         """Write the ids of the tokens first, ..., stop - 1 to ids[n:] and their ends to ends[t + 1]; return the last.
 
-        ids must have as many positions as `count_single` returns and one for each joined template at each token.
+        The first token is in sequence s. ids must have a position for each template at each token.
         """
-        s = np.searchsorted(strings.starts, first, side="right") - 1
         for t in range(first, stop):
             while t >= strings.starts[s + 1]:
                 s += 1
@@ -121,12 +108,6 @@ def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
     for j, (own, ids) in enumerate(zip(keys, first_ids, strict=True)):
         _fill(own, ids, j, table)
     return table
-
-
-@subkernel_no_alloc
-def find(key, j, table):
-    """Return the id of a key of template j, NO_FEATURE if it is unknown."""
-    return table.ids[_slot(key, j, table)]
 
 
 @kernel
@@ -187,7 +168,7 @@ def _look_up_exact(t, s, n, strings, joined, ids):
         key = np.int64(0)
         for p in range(joined.ends[j], joined.ends[j + 1]):
             key = key * joined.table.sizes[p] + joined.codes[entry(t, s, p, strings, joined.places)]
-        found = find(key, j, joined.table.keys)
+        found = joined.table.keys.ids[_slot(key, j, joined.table.keys)]
         if found != NO_FEATURE:
             ids[n] = found
             n += 1
@@ -265,14 +246,15 @@ class TemplateLookup:
         """Return the ids of the features at each token."""
         strings, single, joined = view.strings, self._single_templates(view), self._joined_templates(view)
         gather = gathering(_look_up_exact if isinstance(self._finder, ExactLookup) else _look_up_hashed)
-        ids = np.empty(count_single(strings, single) + len(self._joined) * view.tokens, np.int32)
+        ids = np.empty(len(self._templates) * view.tokens, np.int32)  # takes memory where it is written
         ends, end = np.zeros(view.tokens + 1, np.int64), 0
         with bar(None, "encoding features", view.tokens, progress) as shown:
             for first in range(0, view.tokens, LOOKUP_CHUNK):
                 stop = min(first + LOOKUP_CHUNK, view.tokens)
-                end = gather(first, stop, end, strings, single, joined, ids, ends)
+                sequence = int(np.searchsorted(strings.starts, first, side="right")) - 1
+                end = gather(first, stop, sequence, end, strings, single, joined, ids, ends)
                 shown.update(stop - first)
-        ids.resize(end, refcheck=False)  # frees unused memory without a copy
+        ids.resize(end, refcheck=False)  # without a copy
         return IdLists(ids, ends)
 
     def _single_templates(self, view: View) -> SingleTemplates:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.slices import rank
 
 
 @kernel
@@ -28,26 +29,12 @@ def _longest_phrase(words, start, stop, keys, final, size):
         if words[t] < 0:
             break
         key = state * size + words[t]
-        rank = _rank(keys, key)
-        if rank == len(keys) or keys[rank] != key:
+        state = rank(keys, key) + 1
+        if state > len(keys) or keys[state - 1] != key:
             break
-        state = rank + 1
         if final[state]:
             end = t + 1
     return end
-
-
-@subkernel_no_alloc
-def _rank(keys, key):
-    """Return how many of the ascending keys are smaller than this one."""
-    low, high = np.int64(0), np.int64(len(keys))
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 LAST = np.uint64(7)

@@ -14,17 +14,18 @@ from structperc.guided.chart import (
     best_place,
     best_states,
     chart_for,
-    clear,
+    fill_window,
     is_queued,
     join,
     last_window,
     neighbours,
     set_score,
+    start,
     trace,
 )
 from structperc.guided.training_arrays import UNKNOWN, Decisions, TokenArrays, WeightArrays
-from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.kernels.slices import longest_sequence
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.scores import sum_rows
 from structperc.nonlocal_features.strings import mixed
 from structperc.ops.cpu.threads import run_in_threads
 
@@ -32,25 +33,10 @@ _mixed = subkernel_no_alloc(mixed)
 
 
 @subkernel_no_alloc
-def static_scores(token, text, weights, scores):
-    """Fill scores (L,) with the sums of the weights of the features of a token."""
-    ids, node = text.ids, weights.node
-    for y in range(len(scores)):
-        scores[y] = 0
-    for i in range(text.offsets[token], text.offsets[token + 1]):
-        row = node[ids[i]]
-        for y in range(len(scores)):
-            scores[y] += row[y]
-
-
-@subkernel_no_alloc
-def static_score(token, label, text, weights):
-    """Return the score of `static_scores` for one label."""
-    ids, node = text.ids, weights.node
-    score = node.dtype.type(0)
-    for i in range(text.offsets[token], text.offsets[token + 1]):
-        score += node[ids[i], label]
-    return score
+def score_token(place, text, weights, chart):
+    """Fill in the scores of the labels of a token without context: sums of the weights of its features."""
+    first, last = text.offsets[place - 1], text.offsets[place]
+    sum_rows(weights.node, text.ids, weights.node[0, :0], first, last, True, chart.static, place)
 
 
 @subkernel_no_alloc
@@ -80,17 +66,6 @@ def context_row(f, windows, w, keys, token, radix, first, size):
     return first[f] + number
 
 
-@kernel
-def rows(windows, keys, weights):
-    """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H)."""
-    radix, first, size = weights.radix, weights.first, weights.size
-    found = np.empty((len(windows), len(first)), np.int64)
-    for n in range(len(windows)):
-        for f in range(len(first)):
-            found[n, f] = context_row(f, windows, n, keys, n, radix, first, size)
-    return found
-
-
 LOWEST = np.finfo(np.float32).min
 
 
@@ -98,7 +73,7 @@ LOWEST = np.finfo(np.float32).min
 def generate(place, text, weights, chart):
     """Create or renew the candidate at a place."""
     if not is_queued(chart.queue, place):
-        static_scores(place - 1, text, weights, chart.static[place])
+        score_token(place, text, weights, chart)
     M = score_hypotheses(place, text, weights, chart)
     found, best, back, interfaces, U = chart.found, chart.best, chart.back, chart.interfaces, chart.U
     scores, pairs, spans = chart.scores, chart.pairs, chart.joint
@@ -130,8 +105,7 @@ def score_hypotheses(place, text, weights, chart):
             row = a * m + b
             pairs[row, 0], pairs[row, 1] = a, b
             join(left, a, right, b, interfaces, joint, row)
-            for i in range(2):
-                windows[row, i], windows[row, 2 + i] = interfaces[left, a, 2 + i], interfaces[right, b, i]
+            fill_window(left, a, right, b, interfaces, windows, row)
             for y in range(scores.shape[1]):
                 scores[row, y] = before[a, y] + after[b, y]
     if left and right:
@@ -178,16 +152,18 @@ def decide(
     """Label sentences, sentence s being the tokens starts[s]:starts[s + 1], and fill in the decisions."""
     S, additions = len(starts) - 1, ROWS * len(text.keys) * weights.node.shape[1]
     filled: Any = [values.numpy() for values in found]
-    run_in_threads(_decide, S, additions // max(1, S), starts, text, weights, beam, easiest, Decisions(*filled))
+
+    def run(*slice_and_arrays: Any) -> None:
+        _decide(*slice_and_arrays, chart_for(starts, beam, weights))
+
+    run_in_threads(run, S, additions // max(1, S), starts, text, weights, easiest, Decisions(*filled))
 
 
 @kernel
-def _decide(start, stop, starts, text, weights, beam, easiest, found):
-    chart = chart_for(longest_sequence(starts), beam, weights)
-    for s in range(start, stop):
+def _decide(first, stop, starts, text, weights, easiest, found, chart):
+    for s in range(first, stop):
         own = sentence(s, starts, text)
-        clear(chart)
-        for place in first_candidates(easiest, own):
+        for place in start(chart, easiest, own):
             generate(place, own, weights, chart)
         for number in range(len(own.offsets) - 1):
             place = best_place(chart.queue)
@@ -200,17 +176,10 @@ def _decide(start, stop, starts, text, weights, beam, easiest, found):
             _write_decisions(s, chart, found)
 
 
-@kernel
+@subkernel
 def sentence(s, starts, text):
     """Return the tokens of one sentence."""
     return TokenArrays(text.ids, text.offsets[starts[s] : starts[s + 1] + 1], text.keys[starts[s] : starts[s + 1]])
-
-
-@subkernel_no_alloc
-def first_candidates(easiest, text):
-    """Return the places of the first candidates."""
-    T = len(text.offsets) - 1
-    return range(1, 1 + (T if easiest else min(T, 1)))
 
 
 @subkernel_no_alloc

@@ -12,17 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.guided.training_arrays import UNKNOWN
-from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkernel_no_alloc
+from structperc.guided.training_arrays import UNKNOWN, WeightArrays
+from structperc.kernels.jit import subkernel_no_alloc
+from structperc.kernels.sum_product import max_score
 
 
-@kernel
-def make_queue(places, dtype):
+def make_queue(places: int, dtype: Any) -> np.ndarray:
     """Return an empty queue with at least `places` places."""
-    n = 1
-    while n < places:
-        n *= 2
-    return np.full(2 * n, -np.inf, dtype)
+    return np.full(2 << (places - 1).bit_length(), -np.inf, dtype)
 
 
 @subkernel_no_alloc
@@ -84,45 +81,36 @@ class Chart(NamedTuple):
     highest: Any  # (B * B,) highest total of each combination
     best: Any  # (B,) totals of the best states
     found: Any  # (B, 2) combinations and labels of the best states
+    # In learning:
+    gold_state: Any  # (T + 2,) state with the gold hypothesis, see `updates.GoldPath`
+    right: Any  # (T + 2, B) bool, states with a right hypothesis
 
 
-@subkernel
-def chart_for(T, beam, weights):
-    """Return a chart for sentences of up to T tokens."""
-    P, pairs, L, dtype = T + 2, beam * beam, weights.node.shape[1], weights.node.dtype
+def chart_for(starts: np.ndarray, beam: int, weights: WeightArrays) -> Chart:
+    """Return a chart for any of the sentences, sentence s being the tokens starts[s]:starts[s + 1]."""
+    P, pairs, L, dtype = int(np.diff(starts).max(initial=0)) + 2, beam * beam, weights.node.shape[1], weights.node.dtype
+    whole: dict[str, Any] = {"spans": P, "ends": (P, 2), "contexts": (P, 2), "states": P, "interfaces": (P, beam, 4)}
+    whole |= {"back": (P, beam, 3), "members": P, "chosen": P, "windows": (pairs, 4), "pairs": (pairs, 2)}
+    whole |= {"joint": (pairs, 4), "found": (beam, 2), "gold_state": P}
+    real: dict[str, Any] = {"U": (P, beam), "V": (P, beam), "static": (P, L), "before": (beam, L), "after": (beam, L)}
+    real |= {"scores": (pairs, L), "totals": (pairs, L), "highest": pairs, "best": beam}
     return Chart(
         make_queue(P, dtype),
-        np.empty(P, np.int64),
-        np.empty((P, 2), np.int64),
-        np.empty((P, 2), np.int64),
-        np.empty(P, np.int64),
-        np.empty((P, beam, 4), np.int64),
-        np.empty((P, beam, 3), np.int64),
-        np.empty((P, beam), dtype),
-        np.empty((P, beam), dtype),
-        np.empty((P, L), dtype),
-        np.empty(P, np.int64),
-        np.empty(P, np.int64),
-        np.empty((pairs, 4), np.int64),
-        np.empty((beam, L), dtype),
-        np.empty((beam, L), dtype),
-        np.empty((pairs, 2), np.int64),
-        np.empty((pairs, 4), np.int64),
-        np.empty((pairs, L), dtype),
-        np.empty((pairs, L), dtype),
-        np.empty(pairs, dtype),
-        np.empty(beam, dtype),
-        np.empty((beam, 2), np.int64),
+        right=np.zeros((P, beam), np.bool_),
+        **{name: np.empty(shape, np.int64) for name, shape in whole.items()},
+        **{name: np.empty(shape, dtype) for name, shape in real.items()},
     )
 
 
 @subkernel_no_alloc
-def clear(chart):
-    """Clear the chart for a new sentence."""
+def start(chart, easiest, text):
+    """Clear the chart for a new sentence; return the places of the first candidates."""
     chart.queue[:] = -np.inf
     chart.spans[:] = 0
-    chart.states[0], chart.V[0, 0] = 1, 0
+    chart.states[0], chart.V[0, 0], chart.gold_state[0], chart.right[0, 0] = 1, 0, 0, True
     chart.interfaces[0] = UNKNOWN
+    T = len(text.offsets) - 1
+    return range(1, 1 + (T if easiest else min(T, 1)))
 
 
 @subkernel_no_alloc
@@ -134,24 +122,28 @@ def accept(place, chart):
 
 @subkernel_no_alloc
 def neighbours(place, easiest, text, chart):
-    """Return the places of the candidates next to an accepted span, 0 without one."""
+    """Return the places of the candidates next to a span, 0 without one: both are 0 if it is the whole sentence."""
     before, after = chart.ends[place, 0] - 1, chart.ends[place, 1] + 1
     return before if easiest else 0, after if after < len(text.offsets) else 0
 
 
 @subkernel_no_alloc
-def is_complete(place, text, chart):
-    """Return True if a span is the whole sentence."""
-    return chart.ends[place, 0] == 1 and chart.ends[place, 1] == len(text.offsets) - 1
+def fill_window(left, a, right, b, interfaces, windows, w):
+    """Fill windows[w] with the labels next to a token between states a and b of two spans."""
+    for i in range(2):
+        windows[w, i], windows[w, 2 + i] = interfaces[left, a, 2 + i], interfaces[right, b, i]
 
 
 @subkernel_no_alloc
 def last_window(place, state, chart, windows, w):
     """Fill windows[w] with the window of the last action of a state's best hypothesis."""
-    left, right, interfaces = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces
-    a, b = chart.back[place, state, 1], chart.back[place, state, 2]
-    for i in range(2):
-        windows[w, i], windows[w, 2 + i] = interfaces[left, a, 2 + i], interfaces[right, b, i]
+    left, right, a, b = (
+        chart.contexts[place, 0],
+        chart.contexts[place, 1],
+        chart.back[place, state, 1],
+        chart.back[place, state, 2],
+    )
+    fill_window(left, a, right, b, chart.interfaces, windows, w)
 
 
 @subkernel_no_alloc
@@ -197,7 +189,7 @@ def best_states(M, joint, scores, highest, best, found):
     state first. Of equal scores the first combination comes first, then the lowest label.
     """
     for m in range(M):
-        highest[m] = _highest(m, scores)
+        highest[m] = max_score(scores[m])
     for n in range(len(found)):
         row = 0
         for m in range(1, M):
@@ -221,17 +213,9 @@ def _close(row, label, M, joint, scores, highest):
             same &= joint[m, i] == joint[row, i]
         if same and by_label:
             scores[m, label] = -np.inf
-            highest[m] = _highest(m, scores)
+            highest[m] = max_score(scores[m])
         elif same:
             highest[m] = -np.inf
-
-
-@subkernel_no_alloc(fastmath=FAST_COMPARISONS)
-def _highest(m, scores):
-    found = scores[m, 0]
-    for y in range(1, scores.shape[1]):
-        found = scores[m, y] if scores[m, y] > found else found
-    return found
 
 
 @subkernel_no_alloc

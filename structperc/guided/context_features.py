@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
-from structperc.guided.training_arrays import OFFSETS, WeightArrays
-from structperc.nonlocal_features.strings import combined
+from structperc.guided.training_arrays import OFFSETS, UNKNOWN, WeightArrays
+from structperc.nonlocal_features.strings import combined, mixed
 
 
 class ContextTemplate(NamedTuple):
@@ -151,10 +151,12 @@ class ContextFeatures(nn.Module):
 
     def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
         """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H); 0 where a template does not fire."""
-        from structperc.guided import beam_search  # needs numba
-
-        none = np.zeros((0, self.table.shape[1]), np.float32)
-        return torch.from_numpy(beam_search.rows(windows.numpy(), keys.numpy(), self.weights(none, none)))
+        radix = self.radix.cpu()
+        unknown = ((windows[:, None] == UNKNOWN) & (radix != 0)).any(2)
+        numbers = (windows[:, None] * radix).sum(2)
+        hashed = mixed(keys + numbers[:, self.exact :]) % self.size
+        numbers = torch.cat([numbers[:, : self.exact], hashed], 1)
+        return (self.first.cpu() + numbers).masked_fill(unknown, 0)
 
     def weights(self, node: np.ndarray, table: np.ndarray) -> WeightArrays:
         """Return the arguments of compiled functions, given weights of token features (R, L) and contexts (C, L)."""

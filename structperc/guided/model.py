@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -245,7 +246,8 @@ class GuidedModel(nn.Module):
         check_range(gold, L, "label")
         if batch.allowed is not None and not self.rule.supports_incomplete:
             raise InputError(f"{type(self.rule).__name__} needs complete labels; use Aggressive")
-        allowed = to_cpu(torch.ones(0, L).bool() if batch.allowed is None else batch.allowed).numpy()
+        allowed = gold[:, None] == np.arange(L) if batch.allowed is None else to_cpu(batch.allowed).numpy()
+        gold = gold if batch.allowed is None else gold[:0]
         starts, easiest, steps = sentence_starts(batch), self.order == "easiest", optimizer.param_groups[0]["steps"]
         factors = to_cpu(torch.zeros(0) if batch.weights is None else batch.weights).double().numpy()
         text = self._text(batch, to_cpu(batch.words.exact))

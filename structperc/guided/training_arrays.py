@@ -50,8 +50,8 @@ class TrainingData(NamedTuple):
 
     starts: ndarray  # (S + 1,) int64, sentence s has the tokens starts[s], ..., starts[s + 1] - 1
     text: TokenArrays
-    gold: ndarray  # (n,) int64
-    allowed: ndarray  # (n, L) bool, allowed labels; without rows if only the gold labels are allowed
+    gold: ndarray  # (n,) int64, without numbers if there are sets of allowed labels
+    allowed: ndarray  # (n, L) bool, allowed labels; only the gold label if there are no sets
     factors: ndarray  # (n,) float64, weights of the sentences at their tokens; without numbers if all are 1
     weights: WeightArrays
     sums: WeightSums

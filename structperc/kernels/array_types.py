@@ -24,7 +24,7 @@ class SegmentArrays(NamedTuple):
 
     ids: ndarray  # (M,) int32
     ends: ndarray  # (D, n + 1) int64: those of the segment of d + 1 tokens at t are ids[ends[d, t]:ends[d, t + 1]]
-    candidates: ndarray  # (n, D) bool, segments that may be predicted; (0, D): all
+    candidates: ndarray  # (n, D, C) bool, segments that may be predicted; (0, D, C): all
     table: ndarray  # (C + 1, 4) int64, see `SegmentScores.labels`
     kinds: ndarray  # (L,) int64, type of each label, C for O
     begins: ndarray  # (L,) bool, labels that begin a segment

@@ -42,11 +42,11 @@ class EdgeBlocks(NamedTuple):
     bounds: ndarray  # (2, W) the lowest and the highest score of each column, -inf in the padding
 
 
-@subkernel
+@subkernel_no_alloc
 def suffix_scores(unary, edge, into, length, suffix, best):
     """Fill best with the best score of all after each label, and suffix with that plus the label's own score.
 
-    edge is (T or 1, L, L), into the result of `edge_blocks` for it; suffix and best come from `padded_array`.
+    edge is (T or 1, L, L), into its blocks; suffix and best come from `padded_array`.
     """
     last, L, width = length - 1, unary.shape[1], suffix.shape[1]
     few = len(edge) == 1 and width >= PRUNED
@@ -68,26 +68,31 @@ def suffix_scores(unary, edge, into, length, suffix, best):
 
 
 @subkernel
-def edge_blocks(edge, other):
-    """Copy an edge (1, L, L) to `EdgeBlocks` of the dtype of another array."""
+def edge_blocks(edge, dtype):
+    """Return the memory for `fill_edge_blocks` with an edge of this shape."""
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
-    columns = padded_array(blocks, rows * WIDTH, other.dtype).reshape(blocks, rows, WIDTH)
-    for i in range(L):
+    columns = padded_array(blocks, rows * WIDTH, dtype).reshape(blocks, rows, WIDTH)
+    return EdgeBlocks(columns, padded_array(np.int64(2), L if blocks * WIDTH >= PRUNED else 0, dtype))
+
+
+@subkernel_no_alloc
+def fill_edge_blocks(edge, blocks):
+    """Copy an edge (1, L, L) to its blocks, in their precision; nothing with edges of each token."""
+    (columns, bounds), L = blocks, edge.shape[1]
+    for i in range(L if len(columns) else 0):
         for j in range(L):
             columns[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
-    bounds = padded_array(2, L if blocks * WIDTH >= PRUNED else 0, other.dtype)
     for j in range(0, bounds.shape[1], WIDTH):
-        lowest = highest = cast_like(load_masked(edge, j, L - j), other)
+        lowest = highest = cast_like(load_masked(edge, j, L - j), bounds)
         for i in range(1, L):
-            row = cast_like(load_masked(edge, i * L + j, L - j), other)
+            row = cast_like(load_masked(edge, i * L + j, L - j), bounds)
             lowest, highest = where_greater(lowest, row, row, lowest), maximum(row, highest)
         store(bounds, j, lowest)
         store(bounds, bounds.shape[1] + j, highest)
-    return EdgeBlocks(columns, bounds)
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def max_level(rows, start, stop):
     """Return the highest score of rows (N, L) from start to stop; 0 where all are -inf."""
     L, highest = rows.shape[1], broadcast(rows.dtype.type(-np.inf))
@@ -99,9 +104,24 @@ def max_level(rows, start, stop):
 
 
 @subkernel_no_alloc
+def subtract_levels(scores, length, own):
+    """Fill own (T, L or more) with the scores (T, L) less the highest of each token; return the sum of these."""
+    total = 0.0
+    for t in range(length):
+        highest = -np.inf
+        for j in range(scores.shape[1]):
+            highest = max(highest, np.float64(scores[t, j]))
+        level = highest if highest > -np.inf else 0.0
+        total += level
+        for j in range(scores.shape[1]):
+            own[t, j] = scores[t, j] - level
+    return total
+
+
+@subkernel_no_alloc
 def any_invalid(scores, start, stop):
-    """Return whether any score from index start to stop of an array is +inf or NaN."""
-    nothing, infinite, scores = scores.dtype.type(0), scores.dtype.type(np.inf), scores.reshape(-1)
+    """Return whether any of scores (N,) from index start to stop is +inf or NaN."""
+    nothing, infinite = scores.dtype.type(0), scores.dtype.type(np.inf)
     total = broadcast(nothing)
     for place in range(start, stop, WIDTH):  # +inf and NaN stay in the sum
         total += load_masked(scores, place, stop - place)
@@ -113,7 +133,19 @@ def any_invalid(scores, start, stop):
     return found
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc
+def has_invalid_scores(unary, edge, length, with_edges):
+    """Return whether +inf or NaN is among the scores of the tokens of a sequence, or of edges into them.
+
+    unary is (T, L), edge (T or 1, L, L); `with_edges` is False if all scores of edges are known to be valid.
+    """
+    size, each = edge.shape[1] * edge.shape[2], len(edge) > 1
+    if any_invalid(unary.reshape(-1), np.int64(0), length * unary.shape[1]):  # a plain 0 would compile it once more
+        return True
+    return length > 1 and with_edges and any_invalid(edge.reshape(-1), size * each, size * (length if each else 1))
+
+
+@subkernel_no_alloc(forceinline=True)
 def best_by_rows(edge, t, after, s, best, r):
     """Fill best[r] with the maxima over j of edge[t, i, j] + after[s, j]."""
     L, width = edge.shape[1], after.shape[1]
@@ -125,7 +157,7 @@ def best_by_rows(edge, t, after, s, best, r):
         best[r, i] = reduce_max(highest)
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def best_by_columns(into, block, after, s):
     """Return the same maxima for a block of labels of `edge_blocks`; after is read from index s on."""
     columns, best = into.columns, broadcast(after.dtype.type(-np.inf))
@@ -136,7 +168,7 @@ def best_by_columns(into, block, after, s):
     return best
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _best_of_four(columns, row, after, s, a, b, c, d):
     """Return the maxima over j = a, b, c, d of columns[row + j] + after[s + j]."""
     at_a = load(columns, (row + a) * WIDTH) + load_broadcast(after, s + a)
@@ -146,7 +178,7 @@ def _best_of_four(columns, row, after, s, a, b, c, d):
     return maximum(maximum(at_a, at_b), maximum(at_c, at_d))
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _best_by_bounds(into, after, s, best, r):
     """Fill best[r] with the same maxima over the labels j that can be best; return whether these are few.
 
@@ -184,7 +216,7 @@ def _best_by_bounds(into, after, s, best, r):
     return True
 
 
-@subkernel
+@subkernel_no_alloc
 def trace_best_path(unary, edge, length, suffix, best, labels):
     """Fill labels (T,) with the best path, the lowest label among equals, and return its score."""
     (_, L), width, label = unary.shape, suffix.shape[1], 0

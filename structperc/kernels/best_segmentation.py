@@ -11,21 +11,6 @@ WIDTH = 8  # numbers of a vector: most models have few types, half a vector of s
 load, load_masked, load_broadcast, broadcast = vector_functions(WIDTH)
 
 
-@subkernel_no_alloc
-def subtract_levels(token, length, own):
-    """Fill own (T, C or more) with the scores less the highest of each token, and return the sum of the highest."""
-    total = 0.0
-    for t in range(length):
-        highest = -np.inf
-        for c in range(token.shape[1]):
-            highest = max(highest, np.float64(token[t, c]))
-        level = highest if highest > -np.inf else 0.0
-        total += level
-        for c in range(token.shape[1]):
-            own[t, c] = token[t, c] - level
-    return total
-
-
 class Best(NamedTuple):
     """Best scores of one sequence, float64, with C padded to W, whole vectors."""
 

@@ -4,7 +4,10 @@ The K = 2 C + 1 kinds of segments are those of one token by type, O, and longer 
 the labels of a segment of each type, and those of O, see `SegmentScores.labels`.
 """
 
+import numpy as np
+
 from structperc.kernels.jit import subkernel_no_alloc
+from structperc.kernels.scores import sum_rows
 
 
 @subkernel_no_alloc
@@ -30,6 +33,26 @@ def score_pairs(edge, table, pair):
         last = table[i, 0] if i <= C else table[i - C - 1, 3]
         for j in range(2 * C + 1):
             pair[i, j] = edge[last, table[j, 0] if j <= C else table[j - C - 1, 1]]
+
+
+@subkernel_no_alloc
+def score_segments(start, length, segments, table, ordered, rows):
+    """Fill rows (T D, C) with the sums of the weights (F, C) of the features of segments, -inf for those left out.
+
+    `segments` are `SegmentArrays`; weights are added by `sum_rows`.
+    """
+    candidates, values = segments.candidates, rows[0, :0]
+    for t in range(length):
+        for d in range(min(len(segments.ends), length - t)):
+            row, left = t * len(segments.ends) + d, len(candidates) == 0
+            for c in range(rows.shape[1] if len(candidates) else 0):
+                left |= candidates[start + t, d, c]
+            if left:
+                first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
+                sum_rows(table, segments.ids, values, first, last, ordered, rows, row)
+            for c in range(rows.shape[1] if len(candidates) else 0):
+                if not candidates[start + t, d, c]:
+                    rows[row, c] = -np.inf
 
 
 @subkernel_no_alloc

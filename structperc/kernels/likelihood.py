@@ -9,39 +9,27 @@ from structperc.kernels.sum_product import edge_factors, forward_backward, works
 
 
 @kernel
-def likelihood_gradients(start, stop, units, unary, edges, scheme, losses, nodes, pairs):
+def likelihood_gradients(start, stop, bounds, gold, unary, edges, losses, nodes, pairs):
     """Fill losses (B,) with -log p(gold) of the sequences start, ..., stop - 1, and their gradients.
 
-    unary is (n, L), scores of the labels of all tokens; edges is (1, L, L). nodes (n, L) are the gradients of the
-    first, pairs (B, L, L) those of the second, summed over a sequence. Labels that may not begin or end a sentence
-    become -inf in unary.
+    Sequence b has the tokens bounds[b], ..., bounds[b + 1] - 1, with labels gold (n,). unary is (n, L), scores of the
+    labels of all tokens; edges is (1, L, L). nodes (n, L) are the gradients of the first, pairs (B, L, L) those of the
+    second, summed over a sequence.
     """
-    L, T = edges.shape[1], longest_sequence(units.bounds[start : stop + 1])
+    L, T = edges.shape[1], longest_sequence(bounds[start : stop + 1])
     space = workspace(T, 1, L)
     level, small = edge_factors(edges, 2, space)
     for b in range(start, stop):
-        first, last = units.bounds[b], units.bounds[b + 1]
+        first, last = bounds[b], bounds[b + 1]
         losses[b], length = 0.0, last - first
         if length == 0:
             pairs[b] = 0
             continue
-        for t in range(first, last):
-            if units.first[t]:
-                _forbid(unary[t], scheme.start)
-            if units.last[t]:
-                _forbid(unary[t], scheme.end)
         own, into = nodes[first:last], pairs[b : b + 1]
-        total, _ = forward_backward(unary[first:last], edges, length, space, level, small, own, into)
+        none = own[:0]
+        total, _ = forward_backward(unary[first:last], edges, length, space, level, small, own, into, none, none)
         if total != -np.inf:
-            losses[b] = total - _subtract_path(unary[first:last], edges[0], units.gold[first:last], own, into[0])
-
-
-@subkernel_no_alloc
-def _forbid(scores, allowed):
-    """Set the scores (L,) of labels that are not allowed (L,) to -inf."""
-    for j in range(len(scores)):
-        if not allowed[j]:
-            scores[j] = -np.inf
+            losses[b] = total - _subtract_path(unary[first:last], edges[0], gold[first:last], own, into[0])
 
 
 @subkernel_no_alloc

@@ -6,7 +6,7 @@ from structperc.kernels.jit import subkernel_no_alloc
 from structperc.kernels.simd import WIDTH, broadcast, load_masked, store_masked
 
 
-@subkernel_no_alloc
+@subkernel_no_alloc(forceinline=True)
 def in_two_sums(table, ids, first, last, total, row, add=False):
     """Fill total[row], C numbers, with the sum of the rows ids[first:last] of table (R, C), as sum of two sums.
 

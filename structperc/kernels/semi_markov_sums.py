@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structperc.kernels.best_path import subtract_levels
 from structperc.kernels.best_segmentation import (
     WIDTH,
     broadcast,
     load,
     load_broadcast,
     load_masked,
-    subtract_levels,
 )
 from structperc.kernels.jit import subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
@@ -101,27 +101,23 @@ def sum_segmentations(length, token, given, sums, results):
 
     token is (T, C), or (0, C) for scores of 0; given (T or 1, D, C).
     """
-    _copy_tokens(length, token, sums.own)
+    own, C = sums.own, token.shape[1]
+    for t in range(length):
+        for c in range(C):
+            own[t, c] = token[t, c] if len(token) else 0.0
+        own[t, C:] = -np.inf
+    sums.ended[:], sums.covered[:], sums.pairs[:], sums.numbers[:] = 0.0, 0.0, 0.0, 0.0
     total = _sum_backwards(length, given, sums, results.segments)
     if not total > -np.inf:
-        level = subtract_levels(token, length, sums.own) if len(token) else 0.0
-        if not len(token):
-            sums.own[:length] = 0.0
-        return _sum_logs(length, given, sums, results) + level
-    if len(results.segments):
+        own[:length] = 0.0
+        level = subtract_levels(token, length, own) if len(token) else 0.0
+        total = _sum_logs(length, given, sums, results) + level
+    elif len(results.segments):
         _multiply_forwards(length, given, sums, results)
         _write_logs(length, sums, results.logs)
+    if len(results.segments):
+        _write(sums, results)
     return total
-
-
-@subkernel_no_alloc
-def _copy_tokens(length, token, own):
-    """Fill own."""
-    C, W = token.shape[1], own.shape[1]
-    for t in range(length):
-        for j in range(0, W, WIDTH):
-            scores = cast_like(load_masked(token, t * C + j, C - j), own) if len(token) else broadcast(0.0)
-            store(own, t * W + j, scores)
 
 
 @subkernel_no_alloc
@@ -139,7 +135,8 @@ def _sum_backwards(length, given, sums, kept):
     for t in range(length - 1, -1, -1):
         n = min(given.shape[1], length - t)
         level = _score_sizes(t, n, given, sums)
-        _weigh(n, level, sums.sizes)
+        for place in range(0, n * W, WIDTH):
+            store(sums.sizes, place, exp(load(sums.sizes, place) - level))
         levels[t] = level + (sums.level if t > 0 else 0.0)
         for j in range(0, W, WIDTH):
             store(own, t * W + j, load(own, t * W + j) - levels[t])
@@ -148,7 +145,10 @@ def _sum_backwards(length, given, sums, kept):
             least = _sum_types(t, sums, least)
         if -reduce_max(0.0 - least) < SMALLEST and _vanishes(t, n, given, sums):
             return np.nan
-        total = _sum_row(after if t > 0 else top, t)
+        sums_here = broadcast(0.0)
+        for j in range(0, W, WIDTH):
+            sums_here += load(after if t > 0 else top, t * W + j)
+        total = reduce_sum(sums_here)
         if len(kept) == len(own):
             _keep(t, n, sums, kept)
         scales[t] = 1.0 if LOW < total < HIGH or total == 0.0 or t == 0 else 1.0 / total
@@ -179,22 +179,15 @@ def _score_sizes(t, n, given, sums):
 
 
 @subkernel_no_alloc(forceinline=True)
-def _weigh(n, level, sizes):
-    """Replace the scores of n numbers of tokens by exp(score - level)."""
-    for place in range(0, n * sizes.shape[1], WIDTH):
-        store(sizes, place, exp(load(sizes, place) - level))
-
-
-@subkernel_no_alloc(forceinline=True)
 def _sum_sizes(t, n, sums):
-    """Fill top; return the elementwise minimum of its sums."""
+    """Fill top; return the elementwise minimum of its sums, without the padding."""
     top, after, sizes, least, W = sums.top, sums.after, sums.sizes, broadcast(np.inf), sums.top.shape[1]
     for j in range(0, W, WIDTH):
         sum_ = broadcast(0.0)
         for d in range(n - 1, -1, -1):  # the latest sum comes last
             sum_ += load(sizes, d * W + j) * load(after, (t + d + 1) * W + j)
         store(top, t * W + j, sum_)
-        least = _smaller(load(sums.real, j), sum_, least)
+        least = where_greater(where_greater(load(sums.real, j), 0.0, least, 0.0), sum_, sum_, least)
     return least
 
 
@@ -207,23 +200,8 @@ def _sum_types(t, sums, least):
         for j in range(len(back)):
             sum_ += load_broadcast(top, t * W + j) * load(back, j * W + i)
         store(after, t * W + i, sum_)
-        least = _smaller(load(sums.real, i), sum_, least)
+        least = where_greater(where_greater(load(sums.real, i), 0.0, least, 0.0), sum_, sum_, least)
     return least
-
-
-@subkernel_no_alloc(forceinline=True)
-def _smaller(real, sum_, least):
-    """Return the elementwise minimum, without the padding."""
-    return where_greater(where_greater(real, 0.0, least, 0.0), sum_, sum_, least)
-
-
-@subkernel_no_alloc(forceinline=True)
-def _sum_row(rows, t):
-    """Return the sum of row t."""
-    total, W = broadcast(0.0), rows.shape[1]
-    for j in range(0, W, WIDTH):
-        total += load(rows, t * W + j)
-    return reduce_sum(total)
 
 
 @subkernel_no_alloc
@@ -281,7 +259,6 @@ def _multiply_forwards(length, given, sums, results):
         given.shape,
         sums.own.shape[1],
     )
-    _clear(sums)
     for t in range(length):
         n = min(D, length - t)
         if sums.scales[t] != 1.0:
@@ -295,12 +272,12 @@ def _multiply_forwards(length, given, sums, results):
                     store(sizes, d * W + j, cast_like(load_masked(kept, (t * D + d) * C + j, C - j), sizes))
         else:
             _score_sizes(t, n, given, sums)
-            _weigh(n, -sums.level if t > 0 else 0.0, sizes)
+            level = -sums.level if t > 0 else 0.0
             for j in range(0, W, WIDTH):
                 for d in range(n):
-                    store(sizes, d * W + j, load(sizes, d * W + j) * load(after, (t + d + 1) * W + j))
+                    weight = exp(load(sizes, d * W + j) - level)
+                    store(sizes, d * W + j, weight * load(after, (t + d + 1) * W + j))
         _divide(t, n, sums, results)
-    _write(sums, results)
 
 
 @subkernel_no_alloc(forceinline=True)
@@ -320,12 +297,6 @@ def _begin(t, sums):
         store(sums.begins, j, total)
     for j in range(0, W, WIDTH):
         store(ended, here + j, broadcast(0.0))
-
-
-@subkernel_no_alloc
-def _clear(sums):
-    """Empty what the pass forwards adds to."""
-    sums.ended[:], sums.covered[:], sums.pairs[:], sums.numbers[:] = 0.0, 0.0, 0.0, 0.0
 
 
 @subkernel_no_alloc(forceinline=True)
@@ -388,7 +359,6 @@ def _sum_logs(length, given, sums, results):
         begins[0, c] = exp(top[0, c] - level)
         total += begins[0, c]
     if len(results.segments):
-        _clear(sums)
         for c in range(C if total > 0.0 else 0):
             begins[0, c] /= total
         for t in range(length):
@@ -397,7 +367,6 @@ def _sum_logs(length, given, sums, results):
                 _begin_in_logs(t, sums)
             _weigh_sizes(t, n, given, sums)
             _divide(t, n, sums, results)
-        _write(sums, results)
         for t in range(length + 1 if len(results.logs) else 0):
             for c in range(C):
                 results.logs[t, c] = after[t, c]

@@ -46,9 +46,9 @@ def padded_array(T, L, dtype, number=-np.inf, width=WIDTH):
     It is aligned to a cache line: vectors across two lines take twice as long to load.
     """
     row = -(-L // width) * width
-    memory = np.empty(T * row + CACHE_LINE, dtype)
-    memory[:] = number
+    memory = np.empty(T * row + CACHE_LINE // 4, dtype)
     start = -memory.ctypes.data % CACHE_LINE // memory.itemsize
+    memory[:] = number
     return memory[start : start + T * row].reshape(T, row)
 
 

@@ -30,22 +30,15 @@ def remove_padding(padded: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return copy_slices(rows, starts, starts + lengths)
 
 
-@kernel
-def copy_offsets(ends, starts, stops):
+def copy_offsets(ends: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the offsets (n + 1,) int32 of the lists starts[i], ..., stops[i] - 1 once concatenated, and the longest.
 
     List t is the entries ends[t]:ends[t + 1] of an array; ends (N + 1,), starts and stops (m,) are int64.
     """
-    taken = np.empty((stops - starts).sum() + 1, np.int32)
-    taken[0] = at = longest = k = 0
-    for i in range(len(starts)):
-        for t in range(starts[i], stops[i]):
-            count = ends[t + 1] - ends[t]
-            longest = max(longest, count)
-            at += count
-            k += 1
-            taken[k] = at
-    return taken, longest
+    counts = copy_slices(ends[1:], starts, stops) - copy_slices(ends[:-1], starts, stops)
+    taken = np.zeros(len(counts) + 1, np.int32)
+    counts.cumsum(out=taken[1:])
+    return taken, int(counts.max(initial=0))
 
 
 @kernel
@@ -69,3 +62,16 @@ def longest_sequence(bounds):
     for s in range(len(bounds) - 1):
         found = max(found, bounds[s + 1] - bounds[s])
     return found
+
+
+@subkernel_no_alloc
+def rank(values, value):
+    """Return how many of the ascending values are smaller than this one; `searchsorted` takes long to compile."""
+    low, high = np.int64(0), np.int64(len(values))
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from structperc.kernels.best_path import any_invalid, max_level
-from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
+from structperc.kernels.best_path import has_invalid_scores, max_level, subtract_levels
+from structperc.kernels.jit import FAST_COMPARISONS, subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
     WIDTH,
     broadcast,
@@ -67,113 +67,67 @@ def workspace(T, M, L):
     )
 
 
-@subkernel
+@subkernel_no_alloc
 def edge_factors(edge, length, space):
-    """Fill steps and back with the exponentials of edge (M, L, L) less its levels.
-
-    Return the sum of the levels, and whether no factor is too small.
-    """
-    steps, back = space.steps, space.back
-    L, levels, deepest = edge.shape[1], 0.0, broadcast(0.0)
-    rows = edge.reshape(-1, L)
-    for e in range(len(back) == 0, 1 if len(back) else length):
-        level = max_level(rows, e * L, e * L + L)
-        deepest = _exponentials(rows, e * L, e * L + L, level, steps, deepest)
-        levels += level
+    """Fill steps and back with the exponentials of edge (M, L, L) less its levels; returns are those of `_factors`."""
+    steps, back, L = space.steps, space.back, edge.shape[1]
+    result = _factors(edge.reshape(-1, L), L, len(back) == 0, 1 if len(back) else length, steps)
     for i in range(L if len(back) else 0):
         for j in range(L):
             back[j, i] = steps[i, j]
-    return levels, reduce_max(deepest) <= SPREAD
+    return result
 
 
-@subkernel
-def _token_factors(unary, length, own):
-    """Fill own (T, W) with the exponentials of unary (T, L) less its levels; returns are those of `edge_factors`."""
-    levels, deepest = 0.0, broadcast(0.0)
-    for t in range(length):
-        level = max_level(unary, t, t + 1)
-        deepest = _exponentials(unary, t, t + 1, level, own, deepest)
+@subkernel_no_alloc
+def _factors(scores, rows, first, last, found):
+    """Fill found (N, W) with the exponentials of scores (N, L) less their levels, one level for so many rows.
+
+    Return the sum of the levels from the first on to the last, which is excluded, and whether no factor is too small.
+    """
+    (_, L), W, levels, deepest = scores.shape, found.shape[1], 0.0, broadcast(0.0)
+    for e in range(first, last):
+        level = max_level(scores, e * rows, e * rows + rows)
         levels += level
+        for r in range(e * rows, e * rows + rows):
+            for i in range(0, L, WIDTH):
+                score = cast_like(load_masked(scores, r * L + i, L - i), found) - level
+                store(found, r * W + i, exp(score))
+                deepest = maximum(where_greater(score, -np.inf, 0.0 - score, 0.0), deepest)
     return levels, reduce_max(deepest) <= SPREAD
 
 
-@subkernel(forceinline=True)
-def _exponentials(rows, start, stop, level, found, deepest):
-    """Fill found[start:stop] with exp(score - level); return the largest level - score of possible scores."""
-    L, W = rows.shape[1], found.shape[1]
-    for r in range(start, stop):
-        for i in range(0, L, WIDTH):
-            score = cast_like(load_masked(rows, r * L + i, L - i), found) - level
-            store(found, r * W + i, exp(score))
-            deepest = maximum(where_greater(score, -np.inf, 0.0 - score, 0.0), deepest)
-    return deepest
-
-
 @subkernel
-def forward_backward(unary, edges, length, space, level, small, nodes, pairs):
+def forward_backward(unary, edges, length, space, level, small, nodes, pairs, before, after):
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with the probabilities of a sequence of at least one token.
 
     unary is (T, L), edges (T or 1, L, L); level and small come from `edge_factors`. Returns log Z, -inf where nothing
     is possible, and whether products were used: then the workspace has the sums up to each label in `before` and those
     from it on in `own`, each up to a factor of its token, and nodes and pairs of the padding are not written. All are
-    NaN where a score is +inf or NaN.
+    NaN where a score is +inf or NaN. before and after (T or 0, L) become log-sums over the paths up to each label and
+    from it on, itself included, each up to a term of its token; they have no meaning where nothing is possible.
     """
     L, M = unary.shape[1], len(edges)
-    levels, fine = _token_factors(unary, length, space.own)
+    levels, fine = _factors(unary, 1, 0, length, space.own)
     total = np.nan
     if small and fine and levels + level < np.inf:
         total = _forwards(space, M, L, length)
     if total > -np.inf and _backwards(space, L, length, nodes, pairs):
+        for t in range(length if len(before) else 0):
+            for j in range(L):
+                before[t, j], after[t, j] = np.log(space.before[t, j]), np.log(space.own[t, j])
         return total + levels + level * (length - 1 if M == 1 else 1), True
     nodes[:], pairs[:] = 0, 0
-    if total == -np.inf:
+    if total == -np.inf and not len(before):
         return total, False
-    if _invalid(unary, edges, length):
+    if has_invalid_scores(unary, edges, length, True):
         nodes[:length] = np.nan
         if length > 1:
             pairs[min(M - 1, 1) : length] = np.nan
         return np.nan, False
-    return _log_forward_backward(unary, edges, length, nodes, pairs), False
+    return _log_forward_backward(unary, edges, length, nodes, pairs, before, after), False
 
 
-@subkernel
-def _invalid(unary, edges, length):
-    """Return whether a score of the sequence, or an edge into one of its tokens, is +inf or NaN."""
-    L = unary.shape[1]
-    first, last = (0, 1) if len(edges) == 1 else (1, length)
-    return any_invalid(unary, 0, length * L) or (length > 1 and any_invalid(edges, first * L * L, last * L * L))
-
-
-@subkernel
-def forward_backward_with_sums(unary, edges, length, nodes, before, after):
-    """Fill nodes (T, L) float64 with probabilities, before and after (T, L) with log-sums; return log Z.
-
-    The log-sums are over the paths up to each label and from it on, itself included, each up to a term of its token.
-    unary is (T, L), edges (T or 1, L, L), length at least 1. log Z is -inf where nothing is possible; then the sums
-    have no meaning.
-    """
-    L = unary.shape[1]
-    space = workspace(length, len(edges), L)
-    level, small = edge_factors(edges, length, space)
-    total, scaled = forward_backward(unary, edges, length, space, level, small, nodes, np.empty((0, L, L)))
-    if scaled:
-        up_to, from_on = space.before, space.own
-        for t in range(length):
-            for j in range(L):
-                before[t, j], after[t, j] = np.log(up_to[t, j]), np.log(from_on[t, j])
-        return total
-    scores = np.empty((length, L))
-    subtract_levels(unary, length, scores)
-    _prefix_log_sums(scores, edges, length, before)
-    suffix_log_sums(scores, edges, length, after)
-    for t in range(length):
-        for j in range(L):
-            before[t, j] += scores[t, j]
-            after[t, j] += scores[t, j]
-    return total
-
-
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _product(row, start, matrix, place, L):
     """Return a row (L,), from index start on, times WIDTH columns of a matrix (L, W), from index `place` on.
 
@@ -186,7 +140,7 @@ def _product(row, start, matrix, place, L):
     return even + odd
 
 
-@subkernel
+@subkernel_no_alloc
 def _forwards(space, M, L, length):
     """Fill before (T, W) with the sums over all paths up to each label, times all scales up to there, and scales.
 
@@ -216,7 +170,7 @@ def _forwards(space, M, L, length):
     return -np.inf if total == 0.0 else logs + np.log(total)
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _scaled(sums, t, scale, least):
     """Multiply sums[t] (W,) by a scale; return the elementwise minimum of its positive sums and of `least`."""
     W = sums.shape[1]
@@ -230,7 +184,7 @@ def _scaled(sums, t, scale, least):
     return least
 
 
-@subkernel
+@subkernel_no_alloc
 def _backwards(space, L, length, nodes, pairs):
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; return whether no sum was too small.
 
@@ -266,7 +220,7 @@ def _backwards(space, L, length, nodes, pairs):
     return -reduce_max(0.0 - least) >= SMALLEST
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _sum_one_matrix(own, t, back, L, after):
     """Fill after (1, W) with the sums over what follows the labels of token t - 1; return their sum."""
     sums, W = broadcast(0.0), own.shape[1]
@@ -277,7 +231,7 @@ def _sum_one_matrix(own, t, back, L, after):
     return reduce_sum(sums)
 
 
-@kernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _sum_each_matrix(own, t, steps, L, after, before, share, scale, pairs):
     """Do the same with edges of each token, and fill its pairs (T, L, L) unless there are none."""
     total, W = 0.0, own.shape[1]
@@ -293,7 +247,7 @@ def _sum_each_matrix(own, t, steps, L, after, before, share, scale, pairs):
     return total
 
 
-@subkernel
+@subkernel_no_alloc
 def _fill_pairs(before, own, steps, length, pairs):
     """Fill pairs (1, L, L) with the sums over tokens of before(i) step(i, j) own(j), four labels i at a time."""
     L, W = pairs.shape[1], own.shape[1]
@@ -312,8 +266,11 @@ def _fill_pairs(before, own, steps, length, pairs):
 
 
 @subkernel
-def _log_forward_backward(unary, edge, length, nodes, pairs):
-    """Add the probabilities to nodes (T, L) and pairs (T or 1 or 0, L, L), both zero before, and return log Z."""
+def _log_forward_backward(unary, edge, length, nodes, pairs, sums_to, sums_from):
+    """Add probabilities to nodes (T, L) and pairs (T or 1 or 0, L, L), both zero before, and return log Z.
+
+    The log-sums (T or 0, L) are those of `forward_backward`.
+    """
     T, L = unary.shape
     own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros((T, L))
     level = subtract_levels(unary, length, own)
@@ -335,24 +292,12 @@ def _log_forward_backward(unary, edge, length, nodes, pairs):
         if t == 0:
             total = log_sum(scores[0])
         _add_shares(scores[:1], nodes[t : t + 1])
+        for j in range(L if len(sums_to) else 0):
+            sums_to[t, j], sums_from[t, j] = before[t, j] + own[t, j], after[t, j] + own[t, j]
     return total + level
 
 
-@kernel
-def subtract_levels(unary, length, own):
-    """Fill own (T, L) with the scores of each token less the highest of them; return the sum of these."""
-    total = 0.0
-    for t in range(length):
-        highest = float(max_score(unary[t]))
-        if highest == -np.inf:
-            highest = 0.0
-        for j in range(unary.shape[1]):
-            own[t, j] = unary[t, j] - highest
-        total += highest
-    return total
-
-
-@kernel
+@subkernel
 def suffix_log_sums(own, edge, length, after):
     """Fill after (T, L) with the log-sums over all paths after each label; 0 at the last token."""
     _, L = own.shape
@@ -367,7 +312,7 @@ def suffix_log_sums(own, edge, length, after):
             after[t - 1, i] = log_sum(terms)
 
 
-@kernel
+@subkernel
 def _prefix_log_sums(own, edge, length, before):
     """Fill before (T, L) with the log-sums over all paths before each label; 0 at the first token."""
     _, L = own.shape
@@ -382,7 +327,7 @@ def _prefix_log_sums(own, edge, length, before):
             before[t, j] = log_sum(terms)
 
 
-@kernel(fastmath=FAST_COMPARISONS)
+@subkernel_no_alloc(fastmath=FAST_COMPARISONS)
 def max_score(scores):
     """Return the highest of scores (L,)."""
     highest = scores[0]
@@ -391,7 +336,7 @@ def max_score(scores):
     return highest
 
 
-@kernel(fastmath=FAST_COMPARISONS)
+@subkernel_no_alloc(fastmath=FAST_COMPARISONS)
 def log_sum(scores):
     """Return the log of the sum of exp(scores), -inf if all scores are."""
     highest = max_score(scores)

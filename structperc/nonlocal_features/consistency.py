@@ -195,8 +195,8 @@ class ConjunctionConsistency(NonlocalFeature):
         if segments.compiled:
             from structperc.nonlocal_features.segment_counts import count_chains  # needs a compiler
 
-            flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
-            return torch.from_numpy(count_chains(*segments.lists, *flat, C))
+            connecting, first = (x.flatten().numpy() for x in (connects, segments.batch.first))
+            return torch.from_numpy(count_chains(*segments.lists, connecting, first, C))
         text = expressions(segments, connects)
         copies, starts, members = find_chains(find_spans(text, segments.label_set), connects, C)
         a, b = torch.triu_indices(C, C, device=connects.device)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.slices import rank
 from structperc.nonlocal_features.strings import BASE
 
 INITIAL_SIZE = 16  # initially allocated segments of a label sequence
@@ -73,23 +74,19 @@ def count_strings(bounds, starts, stops, types, words, C):
         if E < 2:
             continue  # nothing to compare
         for e in range(E):
-            numbers[e] = _string_number(words, starts[first + e], stops[first + e])
+            numbers[e] = 0  # a hash of the words; collisions are as rare as in `Hashes`
+            for t in range(starts[first + e], stops[first + e]):
+                numbers[e] = numbers[e] * BASE + words[t]
         G = _group_strings(numbers[:E], np.argsort(numbers[:E]), types[first : first + E], strings, members)
         for g in range(G):
             _count_equal(members[g], phrase[i], majority[i])
         _count_parts(starts, stops, types, first, E, words, strings[:G], members, votes, seen, sizes, subphrase[i])
         for g in range(G):
-            _count_majorities(members[g], votes[g], superphrase[i])
+            for own in range(C):
+                most_votes = _most(votes[g], own)
+                if members[g, own] and most_votes >= 0:
+                    superphrase[i, own * C + most_votes] += members[g, own]
     return phrase, subphrase, majority, superphrase
-
-
-@subkernel_no_alloc
-def _string_number(words, start, stop):
-    """Return the hash of a string of words; collisions are as rare as in `Hashes`."""
-    number = 0
-    for t in range(start, stop):
-        number = number * BASE + words[t]
-    return number
 
 
 @subkernel_no_alloc
@@ -106,20 +103,13 @@ def _group_strings(numbers, order, types, strings, members):
 
 
 @subkernel_no_alloc
-def _count_pairs(members, counts):
-    """Count the unordered pairs of members (C,) of each type."""
+def _count_equal(members, phrase, majority):
+    """Count the segments of one string, members (C,) of each type, for `PhraseConsistency` and `MajorityPhrase`."""
     C, column = len(members), 0
     for a in range(C):
         for b in range(a, C):
-            counts[column] += members[a] * (members[a] - 1) // 2 if a == b else members[a] * members[b]
+            phrase[column] += members[a] * (members[a] - 1) // 2 if a == b else members[a] * members[b]
             column += 1
-
-
-@subkernel_no_alloc
-def _count_equal(members, phrase, majority):
-    """Count the segments of one string, members (C,) of each type, for `PhraseConsistency` and `MajorityPhrase`."""
-    _count_pairs(members, phrase)
-    C = len(members)
     for own in range(C):
         if members[own]:
             members[own] -= 1  # the others
@@ -127,16 +117,6 @@ def _count_equal(members, phrase, majority):
             members[own] += 1
             if most >= 0:
                 majority[own * C + most] += members[own]
-
-
-@subkernel_no_alloc
-def _count_majorities(members, votes, superphrase):
-    """Count the segments of one string for `MajoritySuperphrase`; votes (C,) are types of the containing segments."""
-    C = len(members)
-    for own in range(C):
-        most = _most(votes, own)
-        if members[own] and most >= 0:
-            superphrase[own * C + most] += members[own]
 
 
 @subkernel_no_alloc
@@ -168,8 +148,8 @@ def _count_parts(starts, stops, types, first, E, words, strings, members, votes,
                 number = number * BASE + words[stop - 1]
                 if not sizes[stop - start]:
                     continue
-                g = _place(strings, number)
-                if g >= 0 and seen[g] != e:  # once for each segment
+                g = rank(strings, number)
+                if g < len(strings) and strings[g] == number and seen[g] != e:  # once for each segment
                     seen[g] = e
                     votes[g, types[e]] += 1
                     for a in range(C):
@@ -178,41 +158,19 @@ def _count_parts(starts, stops, types, first, E, words, strings, members, votes,
         sizes[stops[e] - starts[e]] = False
 
 
-@subkernel_no_alloc
-def _place(strings, number):
-    """Return the index of a number in strings (G,), ascending, or -1."""
-    low, high = 0, len(strings)
-    while low < high:
-        middle = (low + high) // 2
-        if strings[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < len(strings) and strings[low] == number else -1
-
-
-@kernel
 def count_chains(bounds, starts, stops, types, connects, first, C):
     """Return the counts (N, C (C + 1) / 2) float32 of `ConjunctionConsistency` in the segments of N label sequences.
 
     connects and first (B * T,) bool: connectors, and first tokens of sentences; C types.
     """
-    counts, members = np.zeros((len(bounds) - 1, C * (C + 1) // 2), np.float32), np.zeros(C, np.int64)
-    for i in range(len(counts)):
-        for e in range(bounds[i], bounds[i + 1]):
-            if e > bounds[i] and not _connected(stops[e - 1], starts[e], connects, first):
-                _count_pairs(members, counts[i])
-                members[:] = 0
-            members[types[e]] += 1
-        _count_pairs(members, counts[i])
-        members[:] = 0
+    barriers = np.append(0, (first | ~connects).cumsum())
+    connected = np.zeros(len(starts), np.bool_)
+    connected[1:] = (barriers[stops[:-1]] == barriers[starts[1:]]) & (starts[1:] > stops[:-1]) & ~first[starts[1:]]
+    connected[bounds[:-1][bounds[:-1] < len(starts)]] = False
+    chains = (~connected).cumsum() - 1
+    members = np.zeros((len(starts) - connected.sum(), C), np.int64)
+    np.add.at(members, (chains, types), 1)
+    (a, b), rows = np.triu_indices(C), np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[~connected]
+    counts = np.zeros((len(bounds) - 1, len(a)), np.float32)
+    np.add.at(counts, rows, np.where(a == b, members[:, a] * (members[:, a] - 1) // 2, members[:, a] * members[:, b]))
     return counts
-
-
-@subkernel_no_alloc
-def _connected(start, stop, connects, first):
-    """Return True if the tokens between two segments of a sentence, at least one, are connectors."""
-    for t in range(start, stop):
-        if first[t] or not connects[t]:
-            return False
-    return stop > start and not first[stop]

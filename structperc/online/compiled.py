@@ -8,9 +8,9 @@ import numpy as np
 from numba.extending import overload
 from numpy import ndarray
 
-from structperc.kernels.best_path import edge_blocks, max_level, suffix_scores, trace_best_path
+from structperc.kernels.best_path import EdgeBlocks, edge_blocks, fill_edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
-from structperc.kernels.labelled_segments import segment_end
+from structperc.kernels.labelled_segments import score_segments, segment_end
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
@@ -28,21 +28,20 @@ def _where(condition, a, b):
 
 
 class PathKernels(NamedTuple):
-    """Kernels of one kind of scores; their memory has unary (T, L) and searched (T, L), unary plus costs."""
+    """Searches over one kind of scores; their memory has unary (T, L), searched (T, L) = unary + costs, and edges."""
 
     memory: Any  # (T, segments, weights) -> memory for up to T tokens
-    score: Any  # (start, stop, units, features, segments, weights, scheme, memory)
-    path_score: Any  # (unary, labels, length, segments, memory) -> score in float64
     best: Any  # (unary, gold, segments, memory, labels) -> True if there is a path; its labels, the first of equal ones
     best_wrong: Any  # the same for the best path other than gold (T,)
 
 
 class ChainMemory(NamedTuple):
-    """Scores of a sequence of up to T tokens; the last three are filled by its search."""
+    """Scores of a sequence of up to T tokens; the last four are filled by its search."""
 
     unary: ndarray  # (T, L)
     searched: ndarray  # (T, L)
     edges: ndarray  # (T or 1, L, L)
+    blocks: EdgeBlocks
     suffix: ndarray  # (T, W)
     best: ndarray  # (T, W)
     leaving: ndarray  # (T,)
@@ -54,50 +53,60 @@ def chain_memory(T, segments, weights):
     L, dtype = weights.node.shape[1], weights.node.dtype
     unary, edges = np.empty((2, T, L), dtype), np.empty((T if len(weights.edge) else 1, L, L), dtype)
     ahead = padded_array(T, L, dtype), padded_array(T, L, dtype)
-    return ChainMemory(unary[0], unary[1], edges, ahead[0], ahead[1], np.empty(T, dtype))
-
-
-@subkernel_no_alloc
-def _score(start, stop, units, features, segments, weights, scheme, memory):
-    score(start, stop, (units.first, units.last), features, weights, scheme, False, memory.unary, memory.edges)
+    blocks, leaving = edge_blocks(edges, unary.dtype), np.empty(T, dtype)
+    return ChainMemory(unary[0], unary[1], edges, blocks, ahead[0], ahead[1], leaving)
 
 
 @subkernel_no_alloc
 def path_score(unary, labels, length, segments, memory):
-    """Return the score of labels (T,) in float64."""
+    """Return the score of labels (T,) in float64; -inf if a segment is too long."""
     total, edges = 0.0, memory.edges
     for t in range(length):
         total += unary[t, labels[t]]
         if t:
             total += edges[0 if len(edges) == 1 else t, labels[t - 1], labels[t]]
+    if segments is not None:
+        t, D = 0, len(segments.ends)
+        while t < length:
+            stop, kind = segment_end(labels[:length], t, segments), segments.kinds[labels[t]]
+            if kind < memory.rows.shape[1]:
+                if stop - t > D:
+                    return -np.inf
+                total += memory.rows[t * D + stop - t - 1, kind]
+            t = stop
     return total
 
 
-@subkernel
+@subkernel_no_alloc
 def best_path(unary, gold, segments, memory, labels):
     """Fill labels (T,) with the best path, the first of equal ones in lexicographic order; return True if it exists."""
-    edges, suffix, best, length = memory.edges, memory.suffix, memory.best, len(gold)
-    suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
-    return trace_best_path(unary, edges, length, suffix, best, labels) > -np.inf
+    _, _, edges, blocks, suffix, best, _ = memory
+    fill_edge_blocks(edges, blocks)
+    suffix_scores(unary, edges, blocks, len(gold), suffix, best)
+    return trace_best_path(unary, edges, len(gold), suffix, best, labels) > -np.inf
 
 
-@subkernel
+@subkernel_no_alloc
 def best_wrong_path(unary, gold, segments, memory, labels):
     """Fill labels (T,) with the best path other than gold (T,) in the same way.
 
     `leaving` becomes the best score of suffixes that begin with the gold label and differ from gold later, shifted as
     in `suffix_scores`.
     """
-    edges, suffix, leaving, (length, L) = memory.edges, memory.suffix, memory.leaving, (len(gold), unary.shape[1])
-    suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, memory.best)
+    (_, _, edges, blocks, suffix, best, leaving), (length, L) = memory, (len(gold), unary.shape[1])
+    fill_edge_blocks(edges, blocks)
+    suffix_scores(unary, edges, blocks, length, suffix, best)
     leaving[length - 1] = -np.inf
     for t in range(length - 2, -1, -1):
         step, after = edges[0 if len(edges) == 1 else t + 1, gold[t]], suffix[t + 1]
-        best = step[gold[t + 1]] + leaving[t + 1]
+        ahead = step[gold[t + 1]] + leaving[t + 1]
         for j in range(L):
             if j != gold[t + 1]:
-                best = max(best, step[j] + after[j])
-        leaving[t] = (unary[t, gold[t]] - max_level(unary, t, t + 1)) + best
+                ahead = max(ahead, step[j] + after[j])
+        level = unary[t, 0]
+        for j in range(1, L):
+            level = max(level, unary[t, j])
+        leaving[t] = (unary[t, gold[t]] - (level if level > -np.inf else unary.dtype.type(0))) + ahead
     with_gold, label = True, 0
     for t in range(length):
         step = edges[0 if len(edges) == 1 else t, label]
@@ -115,7 +124,7 @@ def best_wrong_path(unary, gold, segments, memory, labels):
     return not with_gold
 
 
-CHAIN = PathKernels(chain_memory, _score, path_score, best_path, best_wrong_path)
+CHAIN = PathKernels(chain_memory, best_path, best_wrong_path)
 
 
 # -- changes of weights ---------------------------------------------------------------------------------------
@@ -139,7 +148,7 @@ def collect_changes(start, stop, gold, rival, alone, features, segments, sizes, 
     slots, keys, counts = table[0][:size], table[1], table[2]
     slots[:] = FREE
     n = _add_labels(start, gold, rival, alone, features, sizes, slots, keys, counts)
-    if len(segments.ends):
+    if segments is not None:
         n = _add_segments(start, gold, 1.0, segments, sizes, slots, keys, counts, n)
         n = _add_segments(start, rival[: len(gold)], -1.0, segments, sizes, slots, keys, counts, n)
     return keys[:n], counts[:n], table
@@ -148,20 +157,23 @@ def collect_changes(start, stop, gold, rival, alone, features, segments, sizes, 
 @subkernel_no_alloc
 def _count_entries(start, gold, rival, features, segments):
     """Return how many changes there are at most: two for each feature of tokens and pairs that differ."""
-    total, D = 0, len(segments.ends)
+    total = 0
     for t in range(len(gold)):
         token = start + t
         if gold[t] != rival[t]:
-            total += 2 * (features.node_ends[token + 1] - features.node_ends[token])
+            total += features.node_ends[token + 1] - features.node_ends[token]
         if t and (gold[t] != rival[t] or gold[t - 1] != rival[t - 1]):
-            total += 2 * (features.edge_ends[token + 1] - features.edge_ends[token] + 1)
-    for labels in (gold, rival[: len(gold)]):
-        t = 0
-        while t < len(gold) and D:
-            end, token = segment_end(labels, t, segments), start + t
-            d = min(end - t, D) - 1
-            total += segments.ends[d, token + 1] - segments.ends[d, token]
-            t = end
+            total += features.edge_ends[token + 1] - features.edge_ends[token] + 1
+    total *= 2
+    if segments is not None:
+        D = len(segments.ends)
+        for labels in (gold, rival[: len(gold)]):
+            t = 0
+            while t < len(gold):
+                end, token = segment_end(labels, t, segments), start + t
+                d = min(end - t, D) - 1
+                total += segments.ends[d, token + 1] - segments.ends[d, token]
+                t = end
     return total
 
 
@@ -235,19 +247,18 @@ def apply_changes(keys, counts, scale, step, changed):
 
     Sums and marks of moved weights are updated if they are stored.
     """
-    sizes, weights, sums, moved = changed
-    averaged, marked = len(sums[0]) > 0, len(moved[0]) > 0
-    for i in range(len(keys)):
-        place, k = keys[i], 0
-        if counts[i] == 0.0:
-            continue
-        while k < 3 and place >= sizes[k]:
-            place, k = place - sizes[k], k + 1
-        weights[k][place] += scale * counts[i]
-        if averaged:
-            sums[k][place] += scale * step * counts[i]
-        if marked:
-            moved[k][place] = 1
+    first = 0
+    for k in range(len(changed.weights)):
+        weights, sums, moved = changed.weights[k], changed.sums[k], changed.moved[k]
+        for i in range(len(keys) if len(weights) else 0):
+            place = keys[i] - first
+            if 0 <= place < len(weights) and counts[i] != 0.0:
+                weights[place] += scale * counts[i]
+                if len(sums):
+                    sums[place] += scale * step * counts[i]
+                if len(moved):
+                    moved[place] = 1
+        first += len(weights)
 
 
 # -- passes over a batch --------------------------------------------------------------------------------------
@@ -259,13 +270,13 @@ def learning_pass(
 ) -> Any:
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    Its arguments are units, features, segments (without lengths for scores of labels), weights, changed
-    (`FlatWeights` of them), scheme, rule, costs, numbers, step and losses. A weight of a unit is a factor of its loss
+    Its arguments are units, features, segments (None for scores of labels only), weights, changed (`FlatWeights` of
+    them), scheme, rule, costs, numbers, step and losses. A weight of a unit is a factor of its loss
     and of its changes. `step` is the number of previous steps. It fills the losses (U,) and returns
     the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
-    allocate, fill_scores, path_score, best, best_wrong = kernels
+    allocate, best, best_wrong = kernels
     search = best_wrong if exclude_gold else best
 
     @kernel
@@ -281,7 +292,9 @@ def learning_pass(
             losses[u] = 0.0
             if length == 0:
                 continue
-            fill_scores(start, stop, units, features, segments, weights, scheme, memory)
+            score(start, stop, (units.first, units.last), features, weights, scheme, False, unary, memory.edges)
+            if segments is not None:
+                score_segments(start, length, segments, weights.segment, False, memory.rows)
             gap = path_score(unary, gold, length, segments, memory)
             for t in range(length if costly else 0):
                 for j in range(unary.shape[1]):
@@ -315,7 +328,7 @@ def learning_pass(
 def local_update(size: Callable[..., float]) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
-    The arguments are units (one sequence), features, segments (without lengths for scores of labels), changed, rival
+    The arguments are units (one sequence), features, segments (None for scores of labels only), changed, rival
     (T,), alone (T,), the loss, the squared norm of the change of other weights, numbers and step. The result is the
     step size. A weight of the sequence is a factor of the loss and of the changes.
     """

@@ -20,9 +20,7 @@ from structperc.kernels.labelled_segments import (
     segment_kind,
     write_labels,
 )
-from structperc.kernels.scores import score, sum_rows
 from structperc.online.compiled import PathKernels
-from structperc.online.compiled import path_score as path_score_of_labels
 
 
 class SegmentMemory(NamedTuple):
@@ -38,7 +36,7 @@ class SegmentMemory(NamedTuple):
 
 
 @subkernel
-def _memory(T, segments, weights):
+def segment_memory(T, segments, weights):
     """Allocate the memory; scores of tokens are part of those of segments."""
     L, D, C, dtype = weights.node.shape[1], len(segments.ends), len(segments.table) - 1, weights.node.dtype
     unary, whole = np.empty((2, T, L), dtype), np.full((T, D, 2 * C + 1), -np.inf)
@@ -49,41 +47,18 @@ def _memory(T, segments, weights):
 
 
 @subkernel_no_alloc
-def _score(start, stop, units, features, segments, weights, scheme, memory):
-    """Fill the scores of labels, of segments by their features, and of pairs of segments."""
-    score(start, stop, (units.first, units.last), features, weights, scheme, False, memory.unary, memory.edges)
+def _search(length, unary, segments, memory):
+    """Search segmentations backwards, given the scores of labels and of segments by their features."""
     score_pairs(memory.edges[0], segments.table, memory.tables.back.T)
-    D, none = len(segments.ends), features.node_weights[:0]
-    for t in range(stop - start):
-        for d in range(min(D, stop - start - t)):
-            if len(segments.candidates) and not segments.candidates[start + t, d]:
-                memory.rows[t * D + d] = -np.inf
-                continue
-            first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
-            sum_rows(weights.segment, segments.ids, none, first, last, False, memory.rows, t * D + d)
+    score_whole_segments(length, unary, memory.edges[0], memory.rows, segments.table, memory.whole)
+    search_backwards(length, memory.whole, memory.tables)
 
 
 @subkernel_no_alloc
-def _path_score(unary, labels, length, segments, memory):
-    """Return the score of labels (T,) in float64; -inf if a segment is too long."""
-    total, t = path_score_of_labels(unary, labels, length, segments, memory), 0
-    rows, D = memory.rows, len(segments.ends)
-    while t < length:
-        stop, kind = segment_end(labels[:length], t, segments), segments.kinds[labels[t]]
-        if kind < rows.shape[1]:
-            if stop - t > D:
-                return -np.inf
-            total += rows[t * D + stop - t - 1, kind]
-        t = stop
-    return total
-
-
-@subkernel_no_alloc
-def _best_path(unary, gold, segments, memory, labels):
+def best_segmentation(unary, gold, segments, memory, labels):
     """Fill labels (T,) with the best path, in the order of `semi_markov_viterbi`; return True if there is one."""
     length, whole = len(gold), memory.whole
-    score_whole_segments(length, unary, memory.edges[0], memory.rows, segments.table, whole)
-    search_backwards(length, whole, memory.tables)
+    _search(length, unary, segments, memory)
     exists = trace_best_segmentation(0, -1, length, whole, memory.tables, memory.found)
     if exists:
         write_labels(memory.found, segments.table, whole.shape[2], labels[:length])
@@ -91,14 +66,13 @@ def _best_path(unary, gold, segments, memory, labels):
 
 
 @subkernel
-def _best_wrong_path(unary, gold, segments, memory, labels):
+def best_wrong_segmentation(unary, gold, segments, memory, labels):
     """Fill labels (T,) with the best path other than gold (T,), the first of equal ones; return True if there is one.
 
     A wrong path has the segments of gold up to one in whose place it has another one.
     """
     length, whole, found, (_, _, K) = len(gold), memory.whole, memory.found, memory.whole.shape
-    score_whole_segments(length, unary, memory.edges[0], memory.rows, segments.table, whole)
-    search_backwards(length, whole, memory.tables)
+    _search(length, unary, segments, memory)
     top, after, back = memory.tables.top, memory.tables.after, memory.tables.back
     starts, kinds, n, t = np.empty(length + 1, np.int64), np.empty(length, np.int64), 0, 0
     while t < length:
@@ -135,4 +109,4 @@ def _best_wrong_path(unary, gold, segments, memory, labels):
     return True
 
 
-SEGMENTS = PathKernels(_memory, _score, _path_score, _best_path, _best_wrong_path)
+SEGMENTS = PathKernels(segment_memory, best_segmentation, best_wrong_segmentation)

@@ -21,14 +21,6 @@ from structperc.scorers.segment_linear import candidate_mask
 from structperc.structures import FlatBatch
 
 NO_WEIGHTS = np.empty(0)
-NO_SEGMENTS = SegmentArrays(
-    np.empty(0, np.int32),
-    np.empty((0, 1), np.int64),
-    np.empty((0, 0), bool),
-    np.empty((1, 4), np.int64),
-    np.empty(0, np.int64),
-    np.empty(0, bool),
-)
 
 
 class UnitArrays(NamedTuple):
@@ -204,13 +196,13 @@ def update_local_weights(
     )
 
 
-def _kernels(batch: FlatBatch, form: LinearForm) -> tuple[Any, SegmentArrays]:
-    """Return the kernels for the scores of a form, and the features of segments of a batch."""
+def _kernels(batch: FlatBatch, form: LinearForm) -> tuple[Any, SegmentArrays | None]:
+    """Return the kernels for the scores of a form, and the features of segments of a batch, if any."""
     from structperc.online.compiled import CHAIN  # imports numba
     from structperc.online.compiled_segments import SEGMENTS
 
     if form.segments is None:
-        return CHAIN, NO_SEGMENTS
+        return CHAIN, None
     return SEGMENTS, _segments(batch, form.segments, form.node.shape[1])
 
 
@@ -277,5 +269,5 @@ def _segments(batch: FlatBatch, form: SegmentForm, L: int) -> SegmentArrays:
     kinds, begins = segment_kinds(form.table, L)
     ids = torch.cat([one.ids for one in inputs]).numpy()
     candidates = candidate_mask(pruned[0], D, training=True) if pruned else torch.ones(0, D, dtype=torch.bool)
-    labels = form.table.numpy(), kinds.numpy(), begins.numpy()
-    return SegmentArrays(ids, ends.astype(np.int64), candidates.numpy(), *labels)
+    masks = np.repeat(candidates.numpy()[:, :, None], len(form.table) - 1, 2)
+    return SegmentArrays(ids, ends.astype(np.int64), masks, form.table.numpy(), kinds.numpy(), begins.numpy())

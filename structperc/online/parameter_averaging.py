@@ -4,7 +4,6 @@ import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 
-BLOCK = 1024  # marks
 NONE = np.iinfo(np.int64).max  # comes after all places
 
 
@@ -15,8 +14,11 @@ def moved_entries(tables):
     """
     entries = np.empty(sum(np.count_nonzero(marks) for marks, *_ in tables), _entry_type(tables))
     begin = 0
-    for table in tables:
-        begin = _write(*table, entries, begin)
+    for marks, start, weights, sums in tables:
+        places = marks.view(np.bool_).nonzero()[0]
+        own = entries[begin : begin + len(places)]
+        own["place"], own["weight"], own["sum"] = start + places, weights[places], sums[places] if len(sums) else 0.0
+        begin += len(places)
     return entries
 
 
@@ -25,37 +27,6 @@ def _entry_type(tables):
     places = np.uint32 if sum(len(marks) for marks, *_ in tables) <= 2**32 else np.uint64
     weights = np.result_type(*(weights for _, _, weights, _ in tables))
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
-
-
-@kernel
-def _write(moved, start, weights, sums, entries, begin):
-    """Write the entries of one parameter from entries[begin] on; return where they end.
-
-    Two loops, so that the scattered reads of the second overlap. Marks are looked at eight at a time.
-    """
-    places, eights = np.empty(BLOCK, np.int64), moved[: len(moved) // 8 * 8].view(np.uint64)
-    for first in range(0, len(moved), BLOCK):
-        n = _marked(moved, eights, first, min(first + BLOCK, len(moved)), places)
-        for i in range(n):
-            entry, place = entries[begin + i], places[i]
-            entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
-        begin += n
-    return begin
-
-
-@subkernel_no_alloc
-def _marked(moved, eights, first, last, places):
-    """Write the marked indices among first <= i < last in order; return their number. first is a multiple of 8."""
-    found = 0
-    for eight in range(first // 8, last // 8):
-        if eights[eight]:
-            for i in range(8 * eight, 8 * eight + 8):
-                places[found] = i
-                found += moved[i]
-    for i in range(last // 8 * 8, last):
-        places[found] = i
-        found += moved[i]
-    return found
 
 
 @kernel

@@ -7,12 +7,12 @@ import numpy as np
 from structperc.data.forbidden_spans import StateArrays
 from structperc.data.labels import AllowedTransitions, Segmentation
 from structperc.kernels.array_types import FeatureArrays, WeightTables
-from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores, trace_best_path
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.best_path import any_invalid, edge_blocks, fill_edge_blocks, suffix_scores, trace_best_path
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.sum_product import forward_backward_with_sums, log_sum
+from structperc.kernels.sum_product import edge_factors, forward_backward, log_sum, workspace
 
 
 class SequenceBounds(NamedTuple):
@@ -49,6 +49,7 @@ def best_labels(inputs, bias, labels):
     unary, edges = _lattice(inputs)
     (T, L), each = unary.shape, len(edges)
     suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
+    blocks = edge_blocks(edges, unary.dtype)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -57,18 +58,19 @@ def best_labels(inputs, bias, labels):
         for t in range(length):
             for j in range(L):
                 unary[t, j] += bias[states[j]]
-            if any_invalid(unary, t * L, (t + 1) * L):
+            if any_invalid(unary[t], np.int64(0), L):
                 return start + t
-            if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
+            if t and each > 1 and any_invalid(edges[t].reshape(-1), np.int64(0), L * L):
                 return start + t
-        suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
+        fill_edge_blocks(edges, blocks)
+        suffix_scores(unary, edges, blocks, length, suffix, best)
         trace_best_path(unary, edges, length, suffix, best, labels[start : start + length])
     return -1
 
 
 @kernel
 def label_probabilities(inputs, temperature, labels, tokens, segments, logs, threshold):
-    """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
+    """Write the probabilities of labels (n,) to tokens (n,) float64, 0 before, and of their segments to segments (n,).
 
     The probability of exactly this segment, see `chain.confidence`, is written at each of its tokens, NaN outside
     segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
@@ -80,7 +82,7 @@ def label_probabilities(inputs, temperature, labels, tokens, segments, logs, thr
     sequences, states, segmentation = inputs.sequences, inputs.states.labels, inputs.segmentation
     bounds, (unary, edges) = sequences.bounds, _lattice(inputs)
     (T, L), each = unary.shape, len(edges)
-    nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
+    nodes, before, after, space = np.empty((T, L)), np.empty((T, L)), np.empty((T, L)), workspace(T, each, L)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -89,12 +91,15 @@ def label_probabilities(inputs, temperature, labels, tokens, segments, logs, thr
         unary[:length] /= temperature
         edges[: min(each, length)] /= temperature
         own, steps = labels[start : start + length], edges[: min(each, length)]
-        forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
+        level, small = edge_factors(steps, length, space)
+        forward_backward(unary, steps, length, space, level, small, nodes, steps[:0], before, after)
         for t in range(length):
-            tokens[start + t] = _label_probability(nodes[t], own[t], states)
+            for j in range(L):  # all states with the label
+                tokens[start + t] += nodes[t, j] if states[j] == states[own[t]] else 0.0
+            share = min(_following(own[t - 1], t, steps, after)[own[t]], 1.0) if t else nodes[0, own[0]]
+            logs[start + t] = np.log(share)
         first, last = sequences.first[start : start + length], sequences.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
-        _step_probabilities(own, steps, nodes, after, logs[start:])
         if threshold < 1:
             _probable_segments(start, first, last, steps, nodes, before, after, segmentation, threshold, found)
     return found
@@ -115,42 +120,24 @@ def _lattice(inputs):
 def _score(start, length, inputs, unary, edges):
     """Write the scores of the tokens from start on to unary and edges, -inf for what is not possible."""
     labels, possible, follows = inputs.states
-    if len(follows) == 0:
-        _score_labels(start, length, inputs, unary, edges)
-        offset = start - inputs.sequences.bounds[0]
-        for t in range(length if len(possible) else 0):
-            for j in range(unary.shape[1]):
-                if not possible[offset + t, j]:
-                    unary[t, j] = -np.inf
-        return
-    L = inputs.weights.node.shape[1]
-    nodes, pairs = np.empty((length, L), unary.dtype), np.zeros((length, L, L), unary.dtype)
-    _score_labels(start, length, inputs, nodes, pairs)
-    for t in range(length):
+    nodes, pairs, L, stateful = unary, edges, inputs.weights.node.shape[1], len(follows) > 0
+    if stateful:
+        nodes, pairs = np.empty((length, L), unary.dtype), np.zeros((length, L, L), unary.dtype)
+    sentences = inputs.sequences.first, inputs.sequences.last
+    score(start, start + length, sentences, inputs.features, inputs.weights, inputs.scheme, True, nodes, pairs)
+    for t in range(1, length if inputs.independent else 0):
+        if inputs.sequences.first[start + t]:
+            pairs[t] = 0
+    offset = start - inputs.sequences.bounds[0]
+    for t in range(length if len(possible) and not stateful else 0):
+        for j in range(L):
+            if not possible[offset + t, j]:
+                unary[t, j] = -np.inf
+    for t in range(length if stateful else 0):
         for j in range(len(labels)):
             unary[t, j] = nodes[t, labels[j]] if possible[t, j] else -np.inf
             for i in range(len(labels) if t else 0):
                 edges[t, i, j] = pairs[t, labels[i], labels[j]] if follows[t, i, j] else -np.inf
-
-
-@subkernel
-def _score_labels(start, length, inputs, unary, edges):
-    """Write the scores of the labels of the tokens from start on to unary and edges."""
-    sentences = inputs.sequences.first, inputs.sequences.last
-    score(start, start + length, sentences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
-    for t in range(1, length if inputs.independent else 0):
-        if inputs.sequences.first[start + t]:
-            edges[t] = 0
-
-
-@subkernel
-def _label_probability(nodes, state, labels):
-    """Return the sum of the probabilities (L,) of all states with the label of a state."""
-    total = 0.0
-    for j in range(len(nodes)):
-        if labels[j] == labels[state]:
-            total += nodes[j]
-    return total
 
 
 @subkernel
@@ -176,18 +163,10 @@ def _segment_probabilities(labels, first, last, edges, nodes, before, after, seg
                 if p > 0:
                     at = initial
                     for u in range(start + 1, t + 1):
-                        p *= _step(at, labels[u], u, edges, after)
+                        p *= min(_following(at, u, edges, after)[labels[u]], 1.0)
                         at = labels[u]
                     total += p * _exit(at, t, last, edges, after, segmentation)
         found[start : t + 1] = min(total, 1.0)
-
-
-@subkernel
-def _step_probabilities(labels, edges, nodes, after, logs):
-    """Write the log-probability of each label given the one before it to logs (T,)."""
-    logs[0] = np.log(nodes[0, labels[0]])
-    for t in range(1, len(labels)):
-        logs[t] = np.log(_step(labels[t - 1], labels[t], t, edges, after))
 
 
 @subkernel
@@ -214,9 +193,11 @@ def _probable_segments(offset, first, last, edges, nodes, before, after, segment
                 t += 1
                 further[:] = 0.0
                 for i in range(L):
-                    for j in range(L if mass[i] > 0 else 0):
-                        if types[j] == kind and not opening[i, j]:
-                            further[j] += mass[i] * _step(i, j, t, edges, after)
+                    if mass[i] > 0:
+                        following = _following(i, t, edges, after)
+                        for j in range(L):
+                            if types[j] == kind and not opening[i, j]:
+                                further[j] += mass[i] * min(following[j], 1.0)
                 mass[:] = further
 
 
@@ -228,7 +209,11 @@ def _entry(label, t, first, edges, nodes, before, segmentation):
     shares = np.empty(nodes.shape[1])
     for i in range(len(shares)):
         shares[i] = before[t - 1, i] + edges[min(t, len(edges) - 1), i, label]
-    return nodes[t, label] * (1.0 - _share_of(shares, ~segmentation.opening[:, label]))
+    _exponentiate(shares)
+    share = 0.0
+    for i in range(len(shares)):
+        share += 0.0 if segmentation.opening[i, label] else shares[i]
+    return nodes[t, label] * (1.0 - min(share, 1.0))
 
 
 @subkernel
@@ -236,31 +221,26 @@ def _exit(label, t, last, edges, after, segmentation):
     """Return the probability that the segment ends at token t, given its label."""
     if last[t]:
         return 1.0
-    return 1.0 - _next_share(label, t + 1, (segmentation.types >= 0) & ~segmentation.opening[label], edges, after)
+    following, share = _following(label, t + 1, edges, after), 0.0
+    for j in range(len(following)):
+        if segmentation.types[j] >= 0 and not segmentation.opening[label, j]:
+            share += following[j]
+    return 1.0 - min(share, 1.0)
 
 
 @subkernel
-def _step(previous, label, t, edges, after):
-    """Return the probability of a label at token t, given the previous one."""
-    chosen = np.zeros(after.shape[1], np.bool_)
-    chosen[label] = True
-    return _next_share(previous, t, chosen, edges, after)
-
-
-@subkernel
-def _next_share(previous, t, chosen, edges, after):
-    """Return the probability of the chosen (L,) labels at token t, given the previous label."""
-    shares = np.empty(len(chosen))
-    for j in range(len(chosen)):
+def _following(previous, t, edges, after):
+    """Return the probabilities (L,) of the labels at token t, given the previous label."""
+    shares = np.empty(after.shape[1])
+    for j in range(len(shares)):
         shares[j] = edges[min(t, len(edges) - 1), previous, j] + after[t, j]
-    return _share_of(shares, chosen)
+    _exponentiate(shares)
+    return shares
 
 
-@subkernel
-def _share_of(logarithms, chosen):
-    """Return the sum of exp(logarithms) (L,) over chosen (L,) bool divided by the sum over all, from 0 to 1."""
-    total, share = log_sum(logarithms), 0.0
-    for j in range(len(logarithms)):
-        if chosen[j] and total > -np.inf:
-            share += np.exp(logarithms[j] - total)
-    return min(share, 1.0)
+@subkernel_no_alloc
+def _exponentiate(scores):
+    """Replace scores (L,) by exp(score) over the sum of all; 0 where all are -inf."""
+    total = log_sum(scores)
+    for j in range(len(scores)):
+        scores[j] = np.exp(scores[j] - total) if total > -np.inf else 0.0

@@ -11,12 +11,13 @@ from structperc.kernels.best_segmentation import best_tables, search_backwards, 
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.labelled_segments import (
     score_pairs,
+    score_segments,
     score_whole_segments,
     segment_end,
     segment_kind,
     write_labels,
 )
-from structperc.kernels.scores import score, sum_rows
+from structperc.kernels.scores import score
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.kernels.slices import longest_sequence
 from structperc.predictor.search import SequenceBounds
@@ -32,7 +33,6 @@ class SegmentInputs(NamedTuple):
     possible: np.ndarray  # (n, L) bool, labels that may be predicted; empty for all
     segments: SegmentArrays
     table: np.ndarray  # (F, C) weights of the features of segments
-    left: np.ndarray  # (n, D, C) bool, segments that may be predicted; empty for all
 
 
 class _Buffers(NamedTuple):
@@ -65,7 +65,7 @@ def best_labels(inputs, bias, labels):
             continue
         _score(start, length, inputs, bias, buffers)
         for t in range(length):
-            if any_invalid(whole, t * D * K, (t * D + min(D, length - t)) * K):
+            if any_invalid(whole[t].reshape(-1), np.int64(0), min(D, length - t) * K):
                 return start + t
         search_backwards(length, whole, tables)
         if trace_best_segmentation(0, -1, length, whole, tables, found):
@@ -104,8 +104,7 @@ def label_probabilities(inputs, temperature, labels, tokens, confidences, logs, 
         _sum_labels(length, shares, inputs.segments.table, nodes)
         for t in range(length):
             tokens[start + t] = min(nodes[t, own[t]], 1.0)
-        _confidences(own, inputs.segments, shares, confidences[start:])
-        _log_probabilities(own, inputs.segments, whole, pair, total, log_sums, logs[start:])
+        _segment_probabilities(own, inputs.segments, whole, pair, total, results, confidences[start:], logs[start:])
         for t in range(length if threshold < 1 else 0):
             for d in range(min(D, length - t)):
                 for c in range(K // 2):
@@ -130,7 +129,6 @@ def _buffers(T, inputs):
 def _score(start, length, inputs, bias, buffers):
     """Fill buffers with the scores of the tokens from start on."""
     unary, edges, rows, segments = buffers.unary, buffers.edges, buffers.rows, inputs.segments
-    D, C, none = len(segments.ends), rows.shape[1], inputs.features.node_weights[:0]
     sentences = inputs.sequences.first, inputs.sequences.last
     score(start, start + length, sentences, inputs.features, inputs.weights, inputs.scheme, True, unary, edges)
     for t in range(length):
@@ -138,13 +136,7 @@ def _score(start, length, inputs, bias, buffers):
             if len(inputs.possible) and not inputs.possible[start + t, j]:
                 unary[t, j] = -np.inf
             unary[t, j] += bias[j]
-        for d in range(min(D, length - t)):
-            row = t * D + d
-            first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
-            sum_rows(inputs.table, segments.ids, none, first, last, True, rows, row)
-            for c in range(C):
-                if len(inputs.left) and not inputs.left[start + t, d, c]:
-                    rows[row, c] = -np.inf
+    score_segments(start, length, segments, inputs.table, True, rows)
     score_whole_segments(length, unary, edges[0], rows, segments.table, buffers.whole)
 
 
@@ -166,25 +158,19 @@ def _sum_labels(length, shares, labels, nodes):
 
 
 @subkernel_no_alloc
-def _confidences(labels, segments, shares, found):
-    """Write the probability of the segment of each of T tokens to found (T,)."""
-    D, C, t = shares.shape[1], len(segments.table) - 1, 0
+def _segment_probabilities(labels, segments, whole, pair, total, sums, confidences, logs):
+    """Write the probability of the segment of each of T tokens to confidences (T,), NaN outside segments.
+
+    Also write the log-probability of each segment given those before it to logs (T,), at its first token.
+    """
+    (_, D, C), t, before = (len(whole), whole.shape[1], len(segments.table) - 1), 0, -1
+    logs[: len(labels)] = 0.0
     while t < len(labels):
         stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
-        share = shares[t, stop - t - 1, segment_kind(c, stop - t, C)] if stop - t <= D else 0.0
-        found[t:stop] = min(share, 1.0) if c < C else np.nan
-        t = stop
-
-
-@subkernel_no_alloc
-def _log_probabilities(labels, segments, whole, pair, total, after, found):
-    """Write the log-probability of each segment given those before it to found (T,), at its first token."""
-    D, C, t, before = whole.shape[1], len(segments.table) - 1, 0, -1
-    found[: len(labels)] = 0.0
-    while t < len(labels):
-        stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
-        kind = segment_kind(c, stop - t, C)
-        step = pair[before, kind] - after[t, before] if before >= 0 else -total
-        own = whole[t, stop - t - 1, kind] + after[stop, kind] if stop - t <= D else -np.inf
-        found[t] = own + step if own > -np.inf else -np.inf
+        kind, last, share, own = segment_kind(c, stop - t, C), stop - t - 1, 0.0, -np.inf
+        step = pair[before, kind] - sums.logs[t, before] if before >= 0 else -total
+        if last < D:
+            share, own = sums.segments[t, last, kind], whole[t, last, kind] + sums.logs[stop, kind]
+        confidences[t:stop] = min(share, 1.0) if c < C else np.nan
+        logs[t] = own + step if own > -np.inf else -np.inf
         t, before = stop, kind

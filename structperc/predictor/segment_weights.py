@@ -25,8 +25,11 @@ class SegmentWeights(NamedTuple):
         """Names of the columns that the features read; attributes of documents may be among them."""
         return self.extractor.columns
 
-    def arrays(self, corpus: Corpus, labels: LabelSet) -> SegmentArrays:
-        """Return the features of all segments of a corpus of n tokens."""
+    def arrays(self, corpus: Corpus, labels: LabelSet, spans: Mapping[int, Iterable[Span]]) -> SegmentArrays:
+        """Return the features of all segments of a corpus of n tokens, and those that are not forbidden.
+
+        `spans`: forbidden spans by index of the sequence.
+        """
         every = np.broadcast_to(np.True_, (corpus.tokens, self.extractor.max_length))
         found = list(segment_ids(self.features, self.extractor, corpus, every))
         counts = np.zeros((len(found), corpus.tokens + 1), np.int64)
@@ -39,17 +42,14 @@ class SegmentWeights(NamedTuple):
         return SegmentArrays(
             np.concatenate([ids for ids, _ in found]),
             counts.cumsum(1) + before[:, None],
-            np.ones((0, self.extractor.max_length), bool),  # all
+            self._candidates(corpus, labels, spans),
             table,
             np.where(types < 0, len(table) - 1, types),
             begins,
         )
 
-    def left(self, corpus: Corpus, labels: LabelSet, spans: Mapping[int, Iterable[Span]]) -> np.ndarray:
-        """Return a mask (n, D, C) bool of the segments that are not forbidden; (0, D, C) if none is.
-
-        `spans`: forbidden spans by index of the sequence.
-        """
+    def _candidates(self, corpus: Corpus, labels: LabelSet, spans: Mapping[int, Iterable[Span]]) -> np.ndarray:
+        """Return a mask (n, D, C) bool of the segments that are not forbidden; (0, D, C) if none is."""
         D, C = self.extractor.max_length, len(labels.type_names)
         found = np.ones((corpus.tokens if spans else 0, D, C), bool)
         for sequence, own in spans.items():

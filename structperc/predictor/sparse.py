@@ -167,9 +167,8 @@ class SparsePredictor(Predictor):
             self._weights,
             scheme,
             np.ones((0, len(labels)), bool) if limits.masks is None else limits.masks,
-            segments.arrays(self.features.with_documents(corpus, segments.columns), labels),
+            segments.arrays(self.features.with_documents(corpus, segments.columns), labels, limits.spans),
             segments.weights,
-            segments.left(corpus, labels, limits.spans),
         )
         yield both, np.arange(len(labels))
 

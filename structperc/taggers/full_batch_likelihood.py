@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.online.learner import UnitArrays
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ragged import boundaries
 from structperc.scorers import LinearForm
@@ -70,14 +69,16 @@ def likelihood(form: LinearForm, labels: LabelSet, batch: Batch) -> tuple[Tensor
     (B, T), L = batch.sentences.shape, form.node.shape[1]
     real = real_tokens(batch.lengths, T)
     places = real.flatten().nonzero().squeeze(1)
-    tokens = (x.flatten()[places].numpy() for x in (batch.gold, batch.first, batch.last))
-    units = UnitArrays(boundaries(batch.lengths).numpy(), *tokens)
+    gold, first, last = (x.flatten()[places] for x in (batch.gold, batch.first, batch.last))
     unary = sum_features(form.node, batch.nodes)
+    for tokens, allowed in ((first, labels.start), (last, labels.end)):
+        unary.masked_fill_(tokens[:, None] & ~allowed, -torch.inf)
     edges = unary.new_zeros(L, L) if form.transition is None else form.transition
     edges = edges.masked_fill(~labels.transition, -torch.inf)[None]
     losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
     pairs = unary.new_empty(B, L, L)
-    run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, labels.allowed, losses, nodes, pairs)
+    bounds = boundaries(batch.lengths)
+    run_in_threads(likelihood_gradients, B, 8 * T * L * L, bounds, gold, unary, edges, losses, nodes, pairs)
     if batch.weights is not None:
         of_rows = batch.weights[:, 0]
         losses, nodes, pairs = losses * of_rows, nodes * batch.weights[real][:, None], pairs * of_rows.view(-1, 1, 1)

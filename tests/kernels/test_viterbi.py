@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from structperc.kernels.best_path import edge_blocks, suffix_scores
+from structperc.kernels.best_path import edge_blocks, fill_edge_blocks, suffix_scores
 from structperc.kernels.simd import padded_array
 
 
@@ -12,7 +12,9 @@ from structperc.kernels.simd import padded_array
 def best_after(unary, edge):
     T, L = unary.shape
     suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
-    suffix_scores(unary, edge, edge_blocks(edge, unary), T, suffix, best)
+    blocks = edge_blocks(edge, unary.dtype)
+    fill_edge_blocks(edge, blocks)
+    suffix_scores(unary, edge, blocks, T, suffix, best)
     return best
 
 

@@ -16,11 +16,9 @@ from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.kernels.array_types import SegmentArrays, WeightTables
-from structperc.kernels.labelled_segments import score_pairs
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner, compiled_segments
 from structperc.online.compiled import best_path, best_wrong_path, chain_memory
-from structperc.online.learner import NO_SEGMENTS
 from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
@@ -318,10 +316,9 @@ def test_count_of_wrong_tokens(criterion):
 
 @njit  # not cached: a cache would not see changes of what it calls
 def wrong_rival(unary, edge, scores, gold, segments, labels, weights):
-    memory = compiled_segments._memory(len(gold), segments, weights)
+    memory = compiled_segments.segment_memory(len(gold), segments, weights)
     memory.edges[0], memory.rows[:] = edge, scores.reshape(-1, scores.shape[2])
-    score_pairs(edge, segments.table, memory.tables.back.T)
-    return compiled_segments._best_wrong_path(unary, gold, segments, memory, labels)
+    return compiled_segments.best_wrong_segmentation(unary, gold, segments, memory, labels)
 
 
 @njit
@@ -346,7 +343,7 @@ def test_wrong_rivals_of_segments_by_enumeration():
         np.array([True, True, False]),
     )
     own = {"ids": np.zeros(0, np.int32), "ends": np.zeros((D, T + 1), np.int64), "table": table.numpy()}
-    segments = SegmentArrays(**own, kinds=kinds, begins=begins, candidates=np.ones((0, D), bool))
+    segments = SegmentArrays(**own, kinds=kinds, begins=begins, candidates=np.ones((0, D, 1), bool))
     paths = [path for path in label_sequences(T, 3) if path[0] < 2 and (0, 2) not in pairwise(path)]  # O, B, I
     for _ in range(300):
         unary, edge, scores = (random.normal(size=shape).astype(np.float32) for shape in ((T, 3), (3, 3), (T, D, 1)))
@@ -378,7 +375,7 @@ def test_rivals_by_enumeration():
                     best, score = path, total
             labels = np.full(length, -1)
             weights = weight_tables(int(L), trial % 2)
-            assert chain_rival(unary, edges, gold, other, NO_SEGMENTS, labels, weights) == (best is not None)
+            assert chain_rival(unary, edges, gold, other, None, labels, weights) == (best is not None)
             if best is not None:
                 assert tuple(labels) == best
                 found += 1

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from structperc.online.parameter_averaging import BLOCK, average_entries, moved_entries
+from structperc.online.parameter_averaging import average_entries, moved_entries
 
-SIZES = (40, 0, BLOCK + 13)  # weights of three parameters, the second one without any, more marks than one block
+SIZES = (40, 0, 1037)  # weights of three parameters, the second one without any
 
 
 def tables(moved, weights, sums):

@@ -4,8 +4,6 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError, InvalidScoreError
-from structperc.kernels.best_path import any_invalid
-from structperc.kernels.jit import subkernel_no_alloc
 from structperc.structures import real_tokens
 
 
@@ -50,17 +48,3 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
             f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{L - 1}; give real "
             "tokens labels of the lattice"
         )
-
-
-@subkernel_no_alloc
-def has_invalid_scores(b, unary, edge, lengths, shared):
-    """Return whether the length of sequence b is outside 0..T, or +inf or NaN is among the scores of its tokens.
-
-    `shared` is True if there may be such a score among edges that all sequences share.
-    """
-    (_, T, L), (B, each, _, _), length = unary.shape, edge.shape, lengths[b]
-    if not 0 <= length <= T or any_invalid(unary, b * T * L, (b * T + length) * L):
-        return True
-    first = (b if B > 1 else 0) * each
-    start, stop = (first, first + 1) if each == 1 else (first + 1, first + length)  # edges into tokens
-    return length > 1 and (shared or B > 1) and any_invalid(edge, start * L * L, stop * L * L)

@@ -4,19 +4,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.best_path import any_invalid
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.best_path import any_invalid, has_invalid_scores, subtract_levels
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.simd import WIDTH, exp
 from structperc.kernels.sum_product import (
     edge_factors,
     log_sum,
     max_score,
-    subtract_levels,
     suffix_log_sums,
     workspace,
 )
 from structperc.kernels.sum_product import forward_backward as expect
-from structperc.ops.cpu.checks import check_lengths, check_scores, has_invalid_scores
+from structperc.ops.cpu.checks import check_lengths, check_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 
@@ -48,7 +47,8 @@ def _both_passes(start, stop, unary, edge, lengths, totals, nodes, pairs):
         if not known:
             level, small = edge_factors(edges, length, space)
             known = M == 1 and len(edge) == 1
-        totals[b], scaled = expect(unary[b], edges, length, space, level, small, nodes[b], into)
+        none = nodes[b, :0]
+        totals[b], scaled = expect(unary[b], edges, length, space, level, small, nodes[b], into, none, none)
         if scaled:
             nodes[b, length:] = 0
             if M > 1:
@@ -67,13 +67,13 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
 @kernel
 def _draw(start, stop, unary, edge, lengths, noise, labels):
-    shared = len(edge) == 1 and any_invalid(edge, 0, edge.size)
+    each = len(edge) > 1 or any_invalid(edge.reshape(-1), np.int64(0), edge.size)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
     for b in range(start, stop):
-        if has_invalid_scores(b, unary, edge, lengths, shared):
-            return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        if not 0 <= length <= T or has_invalid_scores(unary[b], edges, length, each):
+            return True
         if length == 0:
             continue
         subtract_levels(unary[b], length, own)
@@ -91,7 +91,7 @@ def _draw(start, stop, unary, edge, lengths, noise, labels):
     return False
 
 
-@subkernel
+@subkernel_no_alloc
 def _first_above(scores, noise):
     """Return the first possible label whose cumulative share of exp(scores) exceeds the noise.
 
@@ -137,7 +137,8 @@ def _log_sums(start, stop, unary, edge, lengths, sums):
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             for i in range(L):
-                _terms(unary[b, t], edges[0 if len(edges) == 1 else t, i], scores)
+                for j in range(L):
+                    scores[j] = float(unary[b, t, j]) + edges[0 if len(edges) == 1 else t, i, j]
                 total = log_sum(scores) if scores.sum() < np.inf else np.nan
                 sums[b, t - 1, i] = np.inf if total == -np.inf else total
     return False
@@ -152,7 +153,8 @@ def _shares(start, stop, unary, edge, lengths, grad, own, steps):
         for t in range(1, lengths[b]):
             at = 0 if len(edges) == 1 else t
             for i in range(L):
-                _terms(unary[b, t], edges[at, i], scores)
+                for j in range(L):
+                    scores[j] = float(unary[b, t, j]) + edges[at, i, j]
                 total = log_sum(scores)
                 if total == -np.inf:
                     continue
@@ -160,9 +162,3 @@ def _shares(start, stop, unary, edge, lengths, grad, own, steps):
                     share = exp(min(scores[j] - total, 0.0)) * grad[b, t - 1, i]
                     own[b, t, j] += share
                     steps[b, at, i, j] += share
-
-
-@kernel
-def _terms(unary, edge, scores):
-    for j in range(len(scores)):
-        scores[j] = float(unary[j]) + edge[j]

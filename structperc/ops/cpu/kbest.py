@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores
-from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
+from structperc.kernels.best_path import any_invalid, edge_blocks, fill_edge_blocks, has_invalid_scores, suffix_scores
+from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.simd import padded_array
-from structperc.ops.cpu.checks import check_scores, has_invalid_scores
+from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 COUNTED = 200  # list length from which a count of paths pays (measured)
@@ -53,7 +53,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     return labels, scores, scores > -torch.inf
 
 
-@subkernel(fastmath=FAST_COMPARISONS)
+@subkernel_no_alloc(fastmath=FAST_COMPARISONS)
 def losses_after(label, t, edge, suffix, losses):
     """Fill losses (L,) of the labels of token t after this label: how much worse their best continuation is.
 
@@ -145,7 +145,7 @@ def _loss_of_kth_path(edge, length, suffix, k, trial):
     return np.inf
 
 
-@subkernel
+@subkernel_no_alloc
 def smallest(values, n, k):
     """Return the k-th smallest of the first n values, which are reordered (Hoare's FIND, 1961)."""
     low, high = 0, n - 1
@@ -172,8 +172,9 @@ def smallest(values, n, k):
 
 @kernel
 def _search(start, stop, unary, edge, lengths, k, labels, scores):
-    shared, (_, T, L) = len(edge) == 1 and any_invalid(edge, 0, edge.size), unary.shape
-    into = edge_blocks(edge[0], unary[0])
+    each, (_, T, L) = len(edge) > 1 or any_invalid(edge.reshape(-1), np.int64(0), edge.size), unary.shape
+    into = edge_blocks(edge[0], unary.dtype)
+    fill_edge_blocks(edge[0], into)
     suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
@@ -187,11 +188,11 @@ def _search(start, stop, unary, edge, lengths, k, labels, scores):
         np.empty((L, L), unary.dtype),
     )
     for b in range(start, stop):
-        if has_invalid_scores(b, unary, edge, lengths, shared):
-            return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
+        if not 0 <= length <= T or has_invalid_scores(unary[b], edges, length, each):
+            return True
         if len(edge) > 1:
-            into = edge_blocks(edges, unary[b])
+            fill_edge_blocks(edges, into)
         suffix_scores(unary[b], edges, into, length, suffix, best)
         bound, n, last = loss_bound(edges, length, suffix, k), 0, 0
         if bound >= 0:
@@ -201,7 +202,7 @@ def _search(start, stop, unary, edge, lengths, k, labels, scores):
     return False
 
 
-@kernel
+@subkernel_no_alloc
 def _list_paths(unary, edge, length, suffix, bound, forks, choices, losses, totals):
     """Fill forks and scores; return the number of paths and of the last fork.
 
@@ -233,7 +234,7 @@ def _list_paths(unary, edge, length, suffix, bound, forks, choices, losses, tota
     return n, f
 
 
-@subkernel
+@subkernel_no_alloc
 def _choose(t, edge, suffix, bound, choices):
     """Fill in the continuations at token t; return whether any prefix has a choice."""
     fork = False
@@ -250,7 +251,7 @@ def _choose(t, edge, suffix, bound, choices):
     return fork
 
 
-@subkernel
+@subkernel_no_alloc
 def _extend_by_best(t, unary, edge, choices, labels):
     """Extend all prefixes by the label of loss 0 at token t."""
     for q in range(unary.shape[1]):
@@ -260,13 +261,13 @@ def _extend_by_best(t, unary, edge, choices, labels):
             choices.gained[q] += _gain(t, i, j, unary, edge)
 
 
-@subkernel
+@subkernel_no_alloc
 def _gain(t, i, j, unary, edge):
     """Return the score of label j at token t after label i, in float64."""
     return np.float64(unary[t, j]) + (np.float64(edge[0 if edge.shape[0] == 1 else t, i, j]) if t else 0.0)
 
 
-@kernel
+@subkernel_no_alloc
 def _extend(n, label, losses, bound, choices, longer, origin, new):
     """Extend n prefixes by all labels within the bound, in lexicographic order; return their number."""
     counts, labels, steps = choices.count, choices.labels, choices.losses
@@ -280,7 +281,7 @@ def _extend(n, label, losses, bound, choices, longer, origin, new):
     return m
 
 
-@kernel
+@subkernel_no_alloc
 def keep_best(m, k, bound, losses, copies, origin, label):
     """Keep the k prefixes of smallest loss, the first among equals; return their number and the new bound."""
     if m <= k:
@@ -298,7 +299,7 @@ def keep_best(m, k, bound, losses, copies, origin, label):
     return n, bound
 
 
-@subkernel
+@subkernel_no_alloc
 def _identify(n, label, losses, choices):
     """Identify the prefixes by their label at a new fork."""
     now, least = choices.now, choices.least

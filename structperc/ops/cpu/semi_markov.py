@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InvalidScoreError
+from structperc.kernels.best_path import subtract_levels
 from structperc.kernels.best_segmentation import (
     best_tables,
     search_backwards,
-    subtract_levels,
     trace_best_segmentation,
 )
 from structperc.kernels.jit import kernel, subkernel_no_alloc

@@ -9,10 +9,12 @@ from structperc.kernels.best_path import (
     best_by_columns,
     best_by_rows,
     edge_blocks,
+    fill_edge_blocks,
+    has_invalid_scores,
     suffix_scores,
     trace_best_path,
 )
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
     WIDTH,
     broadcast,
@@ -24,7 +26,7 @@ from structperc.kernels.simd import (
     padded_array,
     store,
 )
-from structperc.ops.cpu.checks import check_lengths, check_scores, has_invalid_scores
+from structperc.ops.cpu.checks import check_lengths, check_scores
 from structperc.ops.cpu.threads import run_in_threads
 
 
@@ -39,16 +41,17 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 @kernel
 def _search(start, stop, unary, edge, lengths, scores, labels):
-    shared = len(edge) == 1 and any_invalid(edge, 0, edge.size)
+    each = len(edge) > 1 or any_invalid(edge.reshape(-1), np.int64(0), edge.size)
     _, T, L = unary.shape
-    into = edge_blocks(edge[0], unary[0])
+    into = edge_blocks(edge[0], unary.dtype)
+    fill_edge_blocks(edge[0], into)
     suffix, best = padded_array(T, L, unary.dtype), padded_array(T, L, unary.dtype)
     for b in range(start, stop):
-        if has_invalid_scores(b, unary, edge, lengths, shared):
-            return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        if not 0 <= length <= T or has_invalid_scores(unary[b], edges, length, each):
+            return True
         if len(edge) > 1:
-            into = edge_blocks(edges, unary[b])
+            fill_edge_blocks(edges, into)
         suffix_scores(unary[b], edges, into, length, suffix, best)
         labels[b] = 0
         scores[b] = trace_best_path(unary[b], edges, length, suffix, best, labels[b]) if length else 0.0
@@ -77,16 +80,16 @@ def best_before_and_after_backward(
 
 @kernel
 def _find(start, stop, unary, edge, lengths, before, after):
-    shared, (_, T, L) = len(edge) == 1 and any_invalid(edge, 0, edge.size), unary.shape
-    states, here = _states(T, L)
+    each, (_, T, L) = len(edge) > 1 or any_invalid(edge.reshape(-1), np.int64(0), edge.size), unary.shape
+    states = padded_array(2 * T, L, np.empty(0).dtype).reshape(2, T, -1)
     for b in range(start, stop):
         if not 0 <= lengths[b] <= T:
             return True
-        length = lengths[b]
-        if has_invalid_scores(b, unary, edge, lengths, shared):
+        length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        if has_invalid_scores(unary[b], edges, length, each):
             before[b, :length], after[b, :length] = np.nan, np.nan
             continue
-        _before_and_after(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
+        _before_and_after(unary[b], edges, length, states)
         for t in range(length):
             for j in range(L):
                 before[b, t, j] = states[0, t, j]
@@ -94,21 +97,12 @@ def _find(start, stop, unary, edge, lengths, before, after):
     return False
 
 
-@kernel
-def _states(T, L):
-    """Return arrays (2, T, W) and (1, W) of float64, W being L rounded up to whole vectors."""
-    here = padded_array(1, L, np.empty(0).dtype)
-    return padded_array(2 * T, L, here.dtype).reshape(2, T, here.shape[1]), here
-
-
-@kernel
-def _before_and_after(unary, edge, length, states, here):
-    """Fill states (2, T, W) with the best scores before and after each label; edge is (T or 1, L, L).
-
-    here (1, W) is memory for the states of one token plus its own scores.
-    """
-    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, edge_blocks(edge, here)
-    before, after = states
+@subkernel
+def _before_and_after(unary, edge, length, states):
+    """Fill states (2, T, W) with the best scores before and after each label; edge is (T or 1, L, L)."""
+    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, edge_blocks(edge, states.dtype)
+    before, after, here = states[0], states[1], padded_array(1, L, states.dtype)  # here: a token's, plus own scores
+    fill_edge_blocks(edge, into)
     for t in range(length):
         for j in range(0, width, WIDTH):
             best = broadcast(-np.inf if t else 0.0)
@@ -128,7 +122,7 @@ def _before_and_after(unary, edge, length, states, here):
         _with_own(after, unary, t, here)
 
 
-@subkernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def _with_own(state, unary, t, here):
     """Fill here with the states of token t plus its own scores."""
     L, width = unary.shape[1], state.shape[1]
@@ -140,10 +134,10 @@ def _with_own(state, unary, t, here):
 def _push(start, stop, unary, edge, lengths, grad_before, grad_after, own, steps):
     """Add the gradients of states to the scores that they are sums of; the lowest of equal labels gets all."""
     _, T, L = unary.shape
-    (states, here), pushed = _states(T, L), np.empty((T, L))
+    states, pushed = padded_array(2 * T, L, np.empty(0).dtype).reshape(2, T, -1), np.empty((T, L))
     for b in range(start, stop):
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
-        _before_and_after(unary[b], edges, length, states, here)
+        _before_and_after(unary[b], edges, length, states)
         for direction in range(2):
             grads = grad_before[b] if direction == 0 else grad_after[b]
             for t in range(length):
@@ -153,7 +147,7 @@ def _push(start, stop, unary, edge, lengths, grad_before, grad_after, own, steps
                 _push_to_neighbour(direction, t, unary[b], edges, states[direction], pushed, own[b], steps[b])
 
 
-@subkernel
+@subkernel_no_alloc
 def _push_to_neighbour(direction, t, unary, edge, states, pushed, own, steps):
     """Push gradients of token t to the token before (direction 0) or after it (direction 1)."""
     L = unary.shape[1]
