@@ -1,5 +1,6 @@
 """Reading and comparing checkpoints."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,12 @@ from structperc.taggers.callbacks import KEY
 def checkpoint(run: Path, name: str = "last") -> dict[str, Any]:
     """A checkpoint of a run."""
     return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def logged(run: Path, name: str) -> list[float]:
+    """The values of a metric in the first log of a run, in their order."""
+    with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
+        return [float(row[name]) for row in csv.DictReader(file) if row.get(name)]
 
 
 def assert_same_training(a: Path, b: Path) -> None:

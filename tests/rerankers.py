@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 
 from structperc.chain import KBest, kbest
@@ -17,7 +16,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import LexiconShapes, QuotedEntity, QuotedTags, StartBigrams, WholeEntity
 from structperc.optim import LBFGS
-from structperc.reranking import Boosting
+from structperc.reranking import Boosting, Examples
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.jackknife import JackKnife
 from structperc.scorers import SparseLinear
@@ -94,13 +93,6 @@ def ready(cache, data, ranker=None, **options) -> GlobalReranker:
     made.train_first(data, **QUIET)
     data.encode(made.encode, "fit")
     return made
-
-
-def fit(made, data, epochs: int, **options) -> pl.Trainer:
-    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **QUIET, **options}
-    trainer = pl.Trainer(max_epochs=epochs, **options)
-    trainer.fit(made, datamodule=data)
-    return trainer
 
 
 # -- string by string ----------------------------------------------------------------------------------------
@@ -200,3 +192,17 @@ def decisions(made, corpus, n=5):
     made.decoder = KBest(n)
     flat = [label for sentence in made.label(corpus) for label in sentence]
     return [flat[a:b] for a, b in pairwise(corpus.starts.tolist())]
+
+
+def examples_of(lists, F: int, K: int) -> Examples:
+    """Of (features of candidates, first scores, the correct one or None) per list.
+
+    Places without a candidate have features, too, which must not count.
+    """
+    padded = [[*features, *[range(0, F, 2)] * (K - len(features))] for features, *_ in lists]
+    pairs = [(s * K + k, f) for s, row in enumerate(padded) for k, own in enumerate(row) for f in own]
+    candidate_ids, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
+    first = [[*scores, *[torch.nan] * (K - len(scores))] for _, scores, _ in lists]
+    first = torch.tensor(first, dtype=torch.float64)
+    correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
+    return Examples.from_pairs(candidate_ids, ids, first, first.isfinite(), correct, F)

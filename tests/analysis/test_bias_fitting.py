@@ -165,9 +165,6 @@ def test_nonlocal_features_and_errors(tagger, dev):
         cost_goal({"wrong": 1.0})
 
 
-# -- certified recall ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def documents() -> Corpus:
     return Synthetic(dev=60).corpus("dev")
@@ -220,9 +217,6 @@ def test_reports_of_costs_and_guarantees(tagger, documents):
     assert "48 documents" in certified[-1]
 
 
-# -- command line --------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def calibrated(run, tagger, dev, tmp_path):
     tagger.save(tmp_path / "run" / "model")
@@ -273,9 +267,8 @@ def test_overlapping_segments_in_outputs(run, fails, calibrated, tmp_path):
 
 def test_reliability_shows_both_temperatures(run, calibrated, tmp_path):
     calibrated("--temperature")
-    lines = run(
-        "evaluate", tmp_path / "run" / "model", tmp_path / "dev.txt", "--types", "--reliability", 5
-    ).splitlines()
+    command = ("evaluate", tmp_path / "run" / "model", tmp_path / "dev.txt")
+    lines = run(*command, "--types", "--reliability", 5).splitlines()
     rows = [line.split() for line in lines[1 : lines.index("")]]
     ece = {temperature: float(row[-2]) for row in rows if "tokens" in row for temperature in [row[2]]}
     assert len(ece) == 2

@@ -112,9 +112,6 @@ def test_corpus_without_gold(short):
         reliability(made(short, CRFLoss()), bare)
 
 
-# -- the command ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def dev():
     corpus = Corpus.from_dataset(synthetic_corpus(3, 9), "sentence")
@@ -135,11 +132,6 @@ def folder(dev, tmp_path_factory):
 @pytest.fixture
 def run(run):
     return partial(run, "evaluate", "--reliability=10")
-
-
-@pytest.fixture
-def fails(fails):
-    return partial(fails, "evaluate", "--reliability=10")
 
 
 def test_table_of_several_models(run, folder, dev):
@@ -167,16 +159,6 @@ def test_csv_and_plot(run, folder, dev, tmp_path):
         shares = [one.low, one.high, one.confidence, one.accuracy]
         assert [float(row[name]) for name in ("low", "high", "confidence", "accuracy")] == pytest.approx(shares)
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_bad_input(fails, folder, tmp_path):
-    model, file = folder / "ml" / "1" / "model", folder / "dev.txt"
-    assert str(tmp_path / "none") in fails(tmp_path / "none", file)
-    assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
-    assert "bins " in fails(model, file, "--reliability", 0)
-    assert "'label'" in fails(model, file, "--columns", "word")
-    assert "nowhere" in fails(model, file, "--csv", tmp_path / "nowhere" / "r.csv")
-    assert ".xyz" in fails(model, file, "--plot", tmp_path / "r.xyz")
 
 
 def test_abstention_of_a_model(short):

@@ -7,22 +7,12 @@ import pytest
 import torch
 
 from structperc.analysis.explanation import Change, ChangedSentence, explain, explain_changed, summarise
-from structperc.analysis.explanation_report import (
-    context,
-    explanation_html,
-    explanation_lines,
-    legend,
-    score_rows,
-)
+from structperc.analysis.explanation_report import context, explanation_html, explanation_lines, legend, score_rows
 from structperc.chain import KBest, kbest, path_score
-from structperc.criteria import PerceptronLoss
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet
-from structperc.data.synthetic import synthetic_corpus
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import (
     CandidateSegments,
     ConjunctionConsistency,
@@ -36,24 +26,13 @@ from structperc.nonlocal_features import (
     format_strings,
 )
 from structperc.reports.html_pages import COLOURS, type_colours
-from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.tagging.writing import text_page
 from structperc.text import TextSpan
+from tests.analysis.trained import documents, trained, untrained
 from tests.pages import Page
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, ConjunctionConsistency)
-
-
-def empty(corpus, templates, more, decoder=None):
-    """A tagger of zero weights for documents."""
-    features = FeatureExtractor(templates, cutoff=1)
-    features.fit(corpus)
-    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), nonlocal_features=more, decoder=decoder)
-    labels = {name for label in ("PER", "LOC", "ORG", "MISC") for name in (f"B-{label}", f"I-{label}")}
-    tagger.allocate(LabelSet.from_corpus(labels & set(corpus.columns["label"]) | {"O"}, "IOB2"))
-    tagger.unit = "document"
-    return tagger.eval()
 
 
 # -- by hand --------------------------------------------------------------------------------------------------
@@ -70,7 +49,7 @@ def story(gold=True):
 
 def by_hand():
     """Names of known weights: Lind is LOC by 1.25 and PER by 1, PER by 4 more after Mr.; Rome is LOC."""
-    tagger = empty(story(), ["w[0]", "w[-1]"], [PhraseConsistency()], KBest(20))
+    tagger = untrained(story(), ["w[0]", "w[-1]"], [PhraseConsistency()], KBest(20))
     names = tagger.features.index.names("node")
     weights = {("w[0]=Lind", "B-LOC"): 1.25, ("w[0]=Lind", "B-PER"): 1.0, ("w[-1]=Mr.", "B-PER"): 4.0}
     weights |= {("w[0]=Rome", "B-LOC"): 9.0, **{(f"w[0]={word}", "O"): 9.0 for word in ("Mr.", "waits", "in", "&")}}
@@ -198,7 +177,7 @@ def test_a_string_counts_once():
 
 def test_strings_add_up_to_the_totals():
     corpus = documents(1, 6)
-    tagger = empty(corpus, ["bias", "w[0]"], [WholeEntity(), StartBigrams(), LastWord(typed=False)], KBest(30))
+    tagger = untrained(corpus, ["bias", "w[0]"], [WholeEntity(), StartBigrams(), LastWord(typed=False)], KBest(30))
     torch.manual_seed(0)
     torch.nn.init.normal_(tagger.scorer.node)
     learn(tagger, corpus, 30)
@@ -234,27 +213,11 @@ def test_only_linear_decisions():
 # -- trained --------------------------------------------------------------------------------------------------
 
 
-def documents(inventory, number, unit="document"):
-    corpus = Corpus.from_dataset(synthetic_corpus(5, number, inventory=inventory), unit)
-    columns = {role: corpus.columns[role] for role in ("word", "pos", "label")}
-    return Corpus(columns, corpus.starts, corpus.sentences, corpus.documents, "dev")
-
-
 @pytest.fixture(scope="module")
 def tagger():
-    """Two epochs of the perceptron, noise against ties; non-local weights like the trained ones: same is good."""
-    train = documents(0, 12)
-    made = empty(train, ["bias", {"of": ["w", "pos", "s2"], "at": [-1, 0, 1]}], [one() for one in FEATURES], KBest(40))
-    rows, optimizer = made.encode(train), torch.optim.SGD(made.scorer.parameters(), 1.0)
-    made.on_train_epoch_start()
-    for row in [*range(len(train))] * 2:
-        optimizer.zero_grad()
-        made.training_step(rows[[row]]).backward()
-        optimizer.step()
-    torch.manual_seed(1)
+    """With non-local weights like the trained ones: same is good."""
+    made = trained([one() for one in FEATURES], KBest(40))
     with torch.no_grad():
-        for parameter in made.scorer.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.05)
         for feature in made.nonlocal_features:
             names = feature.names(made.labels.type_names)
             same = torch.tensor([len(set(re.split(r"[(,)]", name)[1:3])) == 1 for name in names])
@@ -442,10 +405,7 @@ def test_page_of_a_document(worked):
 def test_a_change_of_boundaries_names_the_words(worked):
     words = ["Ann", "Lee", "of", "Rome"]
     one, whole = Span("PER", 0, 1), Span("PER", 0, 2)
-    changes = [
-        Change("", words, [one], [whole], None),
-        Change("", words, [Span("LOC", 3, 4)], [], None),
-    ]
+    changes = [Change("", words, [one], [whole], None), Change("", words, [Span("LOC", 3, 4)], [], None)]
     sentence = ChangedSentence(words, [whole], changes)
     explanation = worked._replace(sentences=[sentence, ChangedSentence([], [], [])])
     assert document_lines([explanation]) == [["Ann LeePER Ann PER of RomeLOC none"]]
@@ -491,45 +451,34 @@ def fails(fails):
     return partial(fails, "explain")
 
 
-def test_command_explains_all_changed_documents(run, model, file, dev, changed):
-    text = run(model, file)
+def test_command_explains_all_changed_documents(run, model, file, dev, changed, tmp_path):
+    text = run(model, file, "--html", tmp_path / "page.html")
     assert re.findall(r"^document (\d+) ", text, re.MULTILINE) == [str(one.row + 1) for one in changed]
     assert text.splitlines()[-1] == summarise(changed, dev).line()
     assert f"{file}:" in text
     assert text == run(model, file, "--candidates", 40)
     assert text != run(model, file, "--candidates", 2)
-
-
-def test_command_explains_one_document(run, model, file, dev, changed):
-    for number in (changed[0].row + 1, len(dev)):
-        text = run(model, file, "--document", number)
-        assert re.findall(r"^document (\d+) ", text, re.MULTILINE) == [str(number)]
-        assert "documents changed" not in text
-        assert "rank by total score" in text
-
-
-def test_command_writes_the_page(run, model, file, dev, changed, tmp_path):
-    assert run(model, file, "--html", tmp_path / "page.html") == run(model, file)
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     assert page.seen.count("section") == len(changed)
     assert summarise(changed, dev).line() in page.text
 
 
-def test_bad_input(fails, model, file, dev, tmp_path):
-    assert str(tmp_path / "none") in fails(tmp_path / "none", file)
-    assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
-    assert "number of candidates must be" in fails(model, file, "--candidates", 0)
-    for number in (0, -1, len(dev) + 1):
+def test_command_explains_one_document(run, model, file, changed):
+    text = run(model, file, "--document", changed[0].row + 1)
+    assert re.findall(r"^document (\d+) ", text, re.MULTILINE) == [str(changed[0].row + 1)]
+    assert "documents changed" not in text
+
+
+def test_bad_input(fails, model, file, dev):
+    assert "candidates" in fails(model, file, "--candidates", 0)
+    for number in (0, len(dev) + 1):
         message = fails(model, file, "--document", number)
-        assert f"document {number} does not exist" in message
+        assert f"document {number} " in message
         assert f"{len(dev)} documents" in message
-    assert "nowhere" in fails(model, file, "--html", tmp_path / "nowhere" / "page.html")
 
 
-def test_model_without_nonlocal_features(fails, file, dev, tmp_path):
-    empty(dev, ["w[0]"], []).save(tmp_path / "local")
-    assert "non-local features" in fails(tmp_path / "local", file)
+def test_model_without_nonlocal_features(dev):
     with pytest.raises(InputError, match="non-local"):
-        list(explain_changed(empty(dev, ["w[0]"], []), dev))
+        list(explain_changed(untrained(dev, ["w[0]"], []), dev))
     with pytest.raises(InputError, match="non-local"):
-        explain(empty(dev, ["w[0]"], []), dev, 0)
+        explain(untrained(dev, ["w[0]"], []), dev, 0)

@@ -173,14 +173,11 @@ def test_bad_top(tagger, top):
     [
         (PhraseConsistency(), "PhraseConsistency"),
         (PhraseConsistency(match="folded"), "PhraseConsistency(match='folded')"),
-        (ConjunctionConsistency(), "ConjunctionConsistency"),
         (ConjunctionConsistency(["and"]), "ConjunctionConsistency(connectors=['and'])"),
-        (WholeEntity(), "WholeEntity"),
         (WholeEntity(typed=False), "WholeEntity(typed=False)"),
         (QuotedTags(4), "QuotedTags(limit=4)"),
         (LexiconShapes(), "LexiconShapes"),
         (LexiconShapes(lexicon=LowerCaseLexicon()), "LexiconShapes"),
-        (LexiconShapes(lexicon=LowerCaseLexicon("a.txt")), "LexiconShapes(lexicon=LowerCaseLexicon(text='a.txt'))"),
         (
             LexiconShapes(False, LowerCaseLexicon("a.txt", 1)),
             "LexiconShapes(typed=False, lexicon=LowerCaseLexicon(text='a.txt', column=1))",
@@ -334,20 +331,3 @@ def test_plot_panels_and_bars():
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_plot_of_any_name(tmp_path, name):
     plot_weights([("node", [(name, 1.0)])]).savefig(tmp_path / "name.png")
-
-
-@pytest.mark.parametrize(
-    ("options", "fact"),
-    [
-        (["--top", "0"], "--top "),
-        (["--plot", "{}/nowhere/w.png"], "nowhere"),
-        (["--csv", "{}/nowhere/w.csv"], "nowhere"),
-        (["--plot", "{}/w.txt2"], ".txt2"),
-    ],
-)
-def test_bad_options(saved, tmp_path, fails, options, fact):
-    assert fact in fails("explain", saved, *(option.format(tmp_path) for option in options))
-
-
-def test_no_model(tmp_path, fails):
-    assert str(tmp_path / "none") in fails("explain", tmp_path / "none")

@@ -58,10 +58,6 @@ def test_pipe_without_more_data():
     os.close(ends)
 
 
-def cut(text, size):
-    return [text[a : a + size] for a in range(0, len(text), size)]
-
-
 LINES = ["Anna x\n", "-DOCSTART- O\n", "\n", " \t\n", "\r\n", "Bo -DOCSTART-\n", "-DOCSTART-x\n", "\t-DOCSTART-\n"]
 WHERE = {sentence_ends: r"[ \t]*\r?\n", document_ends: r"(?!)", line_ends: r".*\n", no_ends: r"(?!)"}
 
@@ -73,7 +69,7 @@ def test_ends_of_blocks(ends, size):
     for _ in range(30):
         lines = draw.choices(LINES, k=draw.randint(1, 20))
         text = "".join(lines) + draw.choice(["", "her"])
-        found = list(blocks(cut(text, size), ends))
+        found = list(blocks([text[a : a + size] for a in range(0, len(text), size)], ends))
         assert "".join(block.text for block in found) == text
         assert [block.first for block in found] == [
             1 + "".join(block.text for block in found[:i]).count("\n") for i in range(len(found))

@@ -236,9 +236,8 @@ def test_predictions_are_preannotations(run):
 @pytest.mark.parametrize("form", FORMATS)
 def test_types_with_spaces_and_bars(form):
     target = form if form in ("brat", "webanno", "cas-json") else f"out{SUFFIXES.get(form, '.jsonl')}"
-    document = AnnotatedDocument(
-        "a", tokenize("Anna left Rome."), [TextSpan(0, 4, "First Name"), TextSpan(10, 14, "A|B")]
-    )
+    marks = [TextSpan(0, 4, "First Name"), TextSpan(10, 14, "A|B")]
+    document = AnnotatedDocument("a", tokenize("Anna left Rome."), marks)
     if form in ("brat", *COLUMN_FORMATS):
         with pytest.raises(InputError, match=rf"{target}: .*First Name"):
             write_annotated(target, [document], form)
@@ -402,9 +401,7 @@ def test_the_way_of_counting_is_reported(run, caplog):
 def test_texts_that_are_nowhere_at_their_offsets(fails):
     right = {"start": 0, "end": 2, "label": "PER", "text": "Bo"}
     wrong = {"start": 3, "end": 7, "label": "PER", "text": "Anna"}
-    write_rows(
-        "a.jsonl", {"text": "Bo left Anna.", "spans": [right]}, {"text": "Bo left Anna.", "spans": [right, wrong]}
-    )
+    write_rows("a.jsonl", *({"text": "Bo left Anna.", "spans": own} for own in ([right], [right, wrong])))
     for command in (("check", "a.jsonl"), ("init", "a.jsonl"), ("convert", "a.jsonl", "--to", "jsonl", "-o", "b")):
         message = fails(*command)
         assert "a.jsonl:2: span 3..7 is 'left'" in message
@@ -460,10 +457,7 @@ def quoted(text_key="text", kind_key="type", **more):
     return rows
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [{}, {"kind_key": "label"}, {"text_key": "entity"}, {"text_key": "name", "kind_key": "entity"}, {"start": None}],
-)
+@pytest.mark.parametrize("keys", [{}, {"text_key": "name", "kind_key": "entity"}, {"start": None}])
 def test_quoted_entities_are_aligned(run, caplog, keys):
     write_rows("a.jsonl", *quoted(**keys))
     run("convert", "a.jsonl", "--to", "jsonl", "-o", "out.jsonl")

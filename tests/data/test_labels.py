@@ -1,7 +1,4 @@
-import json
-import subprocess
-import sys
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import get_args
 
 import numpy as np
@@ -87,33 +84,12 @@ def test_illegal_labels_as_conlleval(labels, expected):
     assert spans(labels) == expected
 
 
-def test_counts_of_conlleval(corpora):
-    cases = json.loads((corpora / "conlleval_cases" / "cases.json").read_text())
-    differing = set()
-    for case in cases:
-        gold, found, correct = 0, 0, 0
-        for true, predicted in case.get("sentences", []):
-            gold += len(spans(true))
-            found += len(spans(predicted))
-            correct += len(set(spans(true)) & set(spans(predicted)))
-        expected = tuple(case["expected"][key] for key in ("gold", "found", "correct"))
-        if "sentences" in case and (gold, found, correct) != expected:
-            differing.add(case["name"])
-    assert len(cases) > 50
-    assert differing == {"spyysalo_E_B", "iobes_S_adjacent"}  # the script has no rule for S and for B after E
-
-
-def all_label_sequences(label_set, longest=4):
-    for length in range(longest + 1):
-        yield from label_sequences(length, label_set.names)
-
-
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
 def test_masks_and_violations(scheme):
     """Legal is what encoding some segments can produce: the labelling that its own segments give back."""
     types = ["A", "B"] if scheme in ("IOB1", "IOB2") else ["A"]
     label_set = LabelSet.from_corpus([f"B-{kind}" for kind in types], scheme)
-    for labels in all_label_sequences(label_set):
+    for labels in chain.from_iterable(label_sequences(length, label_set.names) for length in range(5)):
         legal = convert(labels, scheme, scheme) == list(labels)
         assert (first_violation(labels, scheme) is None) == legal
         ids = label_set.encode(labels)
@@ -160,8 +136,8 @@ def test_shapes_of_boundaries():
         (["O", "B-A"], "IOB1", 1),
         (["I-A", "B-B"], "IOB1", 1),
         (["I-A"], "IOB2", 0),
-        (["B-A", "O"], "IOBES", 1),
         (["U-A", "L-A"], "BILOU", 1),
+        (["O", "B-A"], "IOBES", 1),  # illegal at the end
         ([], "IOBES", None),
     ],
 )
@@ -237,12 +213,7 @@ def test_label_set_tensors():
     label_set = LabelSet(("O", "B-PER", "I-PER", "B-LOC"), "IOB2")
     assert label_set.start.tolist() == [True, True, False, True]
     assert label_set.end.tolist() == [True] * 4
-    assert label_set.transition.tolist() == [
-        [True, True, False, True],
-        [True, True, True, True],
-        [True, True, True, True],
-        [True, True, False, True],
-    ]
+    assert label_set.transition.int().tolist() == [[1, 1, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]]
     assert label_set.type_names == ("LOC", "PER")
     assert label_set.types.tolist() == [-1, 1, 1, 0]
     assert label_set.types.dtype == torch.int64
@@ -275,11 +246,8 @@ def test_encode_and_decode():
 @pytest.mark.parametrize(("where", "place"), [("dev.txt", "dev.txt"), (lambda i: f"dev.txt:{i + 7}", "dev.txt:8")])
 def test_unknown_labels(where, place):
     label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{place}: .*'B-LOC'.* O, B-PER, I-PER"):
         label_set.encode(["O", "B-LOC"], where)
-    advice = "change or remove it, or train with a sentence that has it"
-    known = "the training data has O, B-PER, I-PER"
-    assert str(error.value) == f"{place}: unknown label 'B-LOC'; {known}; {advice}"
 
 
 @pytest.mark.parametrize(
@@ -292,15 +260,6 @@ def test_invalid_label_sets(names, scheme):
 
 def test_all_schemes_are_tested():
     assert set(SCHEMES) == {*SEGMENT_SCHEMES, "IO", "none"} == set(get_args(Scheme))
-
-
-def test_the_core_of_the_stage_needs_no_datasets():
-    code = (
-        "import sys\n"
-        "from structperc.data import corpus, labels, normalise, text_files\n"
-        "sys.exit(any(name in sys.modules for name in ('datasets', 'pyarrow', 'pytorch_lightning')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_type_of_a_label():

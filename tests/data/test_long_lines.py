@@ -25,7 +25,7 @@ from structperc.spelling import is_blank
 from structperc.text import TextSpan, align, conll_tokens, line_sentences, paragraph_ends, rule_sentences, ud_tokens
 from structperc.text.alignment import join_words
 
-SIZE = 10**6  # characters of a text for detectors
+SIZE = 3 * 10**5  # characters of a text for detectors
 SMALLER = 2 * 10**5  # for tokenizers, whose output is large
 UNITS = ["a", "Anna ", "a|O ", "1\t", '["a", ']
 

@@ -48,47 +48,36 @@ def test_labels_without_scheme(tmp_path):
     corpus = corpus_of(tmp_path, ["NN", "-LRB-", "B-A"])
     normal, repaired = normalise_labels(corpus, "none", "none", strict=True)
     assert (normal.columns["label"], repaired) == (["NN", "-LRB-", "B-A"], 0)
+    with pytest.raises(InputError, match=r"f: .*'label'"):
+        normalise_labels(Corpus.from_sentences([{"word": ["a"]}], name="f"), "IOB2", "IOB2")
 
 
 @pytest.mark.parametrize(
     ("labels", "scheme", "message"),
     [
-        (["O", "I-A"], "IOB2", "a.txt:3: 'I-A' between 'O' and the end of the sentence is illegal in scheme IOB2"),
-        (["O", "", "I-A", "O"], "IOB2", "a.txt:4: 'I-A' between the beginning and 'O' of the sentence is illegal"),
-        (["B-A", "I-B"], "IOB2", "a.txt:3: 'I-B' between 'B-A' and the end"),
+        (["O", "I-A"], "IOB2", "a.txt:3: 'I-A' between 'O' and the end"),
+        (["O", "", "I-A", "O"], "IOB2", "a.txt:4: 'I-A' between the beginning and 'O'"),
         (["O", "", "O", "B-A"], "IOBES", "a.txt:5: 'B-A' between 'O' and the end"),
     ],
 )
 def test_strict(tmp_path, labels, scheme, message):
     found = error_message(normalise_labels, corpus_of(tmp_path, labels), scheme, scheme, strict=True)
     assert found.startswith(message)
-    assert found.endswith("set strict: false to repair it")
+    assert "strict: false" in found
 
 
 def test_no_repair_of_other_schemes(tmp_path):
-    for labels, scheme, message in (
-        (
-            ["O", "", "B-A", "E-A"],
-            "IOB2",
-            "a.txt:5: label 'E-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); set labels: IOBES",
-        ),
-        (
-            ["B-A", "I-A", "O", "b-A"],
-            "IOB2",
-            "a.txt:5: label 'b-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); did you mean 'B-A'?",
-        ),
-        (["B-A", "I-A", "O", "x"], "IOB2", "correct this line"),
-        (["A-b", "A-i", "o"], "IOB2", "set labels: IOB2 TYPE-b"),
-        (["NN", "VB", "O"], "IOB2", "set scheme: none"),
-        (
-            ["A_B", "A_I", "O"],
-            "IOB2 TYPE-B",
-            "is not of scheme IOB2 TYPE-B (O, TYPE-B, TYPE-I); set labels: IOB2 TYPE_B",
-        ),
+    for labels, scheme, place, advice in (
+        (["O", "", "B-A", "E-A"], "IOB2", "a.txt:5: label 'E-A'", "labels: IOBES"),
+        (["B-A", "I-A", "O", "b-A"], "IOB2", "a.txt:5: label 'b-A'", "'B-A'?"),
+        (["B-A", "I-A", "O", "x"], "IOB2", "a.txt:5: label 'x'", "correct this line"),
+        (["A-b", "A-i", "o"], "IOB2", "a.txt:2: label 'A-b'", "labels: IOB2 TYPE-b"),
+        (["NN", "VB", "O"], "IOB2", "a.txt:2: label 'NN'", "scheme: none"),
+        (["A_B", "A_I", "O"], "IOB2 TYPE-B", "a.txt:2: label 'A_B'", "labels: IOB2 TYPE_B"),
     ):
-        with pytest.raises(InputError) as error:
-            normalise_labels(corpus_of(tmp_path, labels), scheme, "IOB2")
-        assert message in str(error.value)
+        found = error_message(normalise_labels, corpus_of(tmp_path, labels), scheme, "IOB2")
+        assert found.startswith(place)
+        assert advice in found
 
 
 def test_other_notations(tmp_path):
@@ -97,11 +86,6 @@ def test_other_notations(tmp_path):
     assert (normal.columns["label"], repaired) == (["B-A", "E-A", "O", "S-A"], 1)
     with pytest.raises(InputError, match=r"a.txt:6: 'A-i'"):
         normalise_labels(corpus, "IOB2 TYPE-b", "IOBES", strict=True)
-
-
-def test_missing_column():
-    with pytest.raises(InputError, match=r"f: .*'label'"):
-        normalise_labels(Corpus.from_sentences([{"word": ["a"]}], name="f"), "IOB2", "IOB2")
 
 
 def test_conll2003(corpora):
@@ -117,25 +101,7 @@ def test_conll2003(corpora):
         normalise_labels(corpus, "IOB1", "IOB2", strict=True)
 
 
-# -- other names of types --------------------------------------------------------------------------------------------
-
 MERGED = {"A": "NAME", "B": "NAME"}
-
-
-@pytest.mark.parametrize(
-    ("scheme", "labels", "expected"),
-    [
-        ("IOB1", "I-A I-B B-B O I-C I-A", "I-NAME B-NAME B-NAME O I-C I-NAME"),
-        ("IOB1", "I-A I-A I-B I-B", "I-NAME I-NAME B-NAME I-NAME"),
-        ("IOB2", "B-A B-B I-B O B-C B-A", "B-NAME B-NAME I-NAME O B-C B-NAME"),
-        ("IOBES", "S-A B-B E-B O S-C S-A", "S-NAME B-NAME E-NAME O S-C S-NAME"),
-        ("BILOU", "U-A B-B L-B U-C O", "U-NAME B-NAME L-NAME U-C O"),
-        ("IOB2", "O O", "O O"),
-        ("IOB2", "", ""),
-    ],
-)
-def test_adjacent_segments_of_one_new_type(scheme, labels, expected):
-    assert rename(labels.split(), scheme, MERGED) == expected.split()
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES", "BILOU"])
@@ -152,9 +118,6 @@ def test_renamed_segments_are_the_same_and_legal(scheme):
 def test_names_may_be_exchanged_and_left_out():
     assert rename(["B-A", "I-A", "B-B"], "IOB2", {"A": "B", "B": "A"}) == ["B-B", "I-B", "B-A"]
     assert rename(["B-A", "I-A", "B-B"], "IOB2", {"A": ""}) == ["B", "I", "B-B"]
-
-
-def test_labels_without_segments_have_no_types():
     with pytest.raises(InputError, match="'none'"):
         rename(["NN"], "none", {"NN": "N"})
 
@@ -174,10 +137,8 @@ def test_unknown_types(tmp_path):
     corpus = corpus_of(tmp_path, ["B-A", "I-A", "B-C"])
     check_types(corpus, "IOB2", {"A": "X", "C": "B"})
     found = error_message(check_types, corpus, "IOB2", {"A": "X", "B": "X"})
-    assert found == "data.types: no segment of a.txt has type 'B'; known are A, C"
-
-
-# -- rows as a reading says --------------------------------------------------------------------------------------
+    assert found.startswith("data.types: ")
+    assert "'B'" in found
 
 
 def test_unit_and_scheme_of_a_source():
@@ -194,10 +155,7 @@ def test_sequences_of_rows(tmp_path, caplog):
         corpus = checked_corpus(given, ReadOptions(unit=unit, labels="IOB2"), "IOBES", "at all")
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
-    assert [message.partition(";")[0] for message in caplog.messages] == [
-        f"{file}: 2 labels illegal in IOB2 repaired"
-    ] * 2
-    assert all("labels: IOB1" in message for message in caplog.messages)
+    assert [message.startswith(f"{file}: 2 labels illegal in IOB2 ") for message in caplog.messages] == [True] * 2
     with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .*IOB2"):
         checked_corpus(given, ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 

@@ -32,15 +32,8 @@ def rows(names=None):
 
 
 def dataset():
-    features = Features(
-        {
-            "tokens": List(Value("string")),
-            "ner": List(ClassLabel(names=NAMES)),
-            "doc": Value("string"),
-            "id": Value("int64"),
-        }
-    )
-    return Dataset.from_list(rows(NAMES), features=features)
+    lists = {"tokens": List(Value("string")), "ner": List(ClassLabel(names=NAMES))}
+    return Dataset.from_list(rows(NAMES), features=Features(lists | {"doc": Value("string"), "id": Value("int64")}))
 
 
 def lines(records):
@@ -171,12 +164,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
         ("a.csv", "ner,ner\n", {}, "a.csv:1: "),
         ("a.txt", "a O\n", {}, "a.txt: "),
         ("a.parquet", "PAR1", {}, "a.parquet: "),
-        (
-            "a.jsonl",
-            lines([{"text": "Anna left", "entities": [{"start": 0, "end": "4", "label": "PER"}]}]),
-            TEXT,
-            "a.jsonl:1: entities[0]",
-        ),
+        ("a.jsonl", lines([{"text": "Bo", "entities": [{"start": 0, "end": "2"}]}]), TEXT, "a.jsonl:1: entities[0]"),
         ("a.jsonl", lines([{"text": "Anna", "entities": "x"}]), TEXT, "a.jsonl:1: entities is 'x'"),
     ],
 )
@@ -211,9 +199,6 @@ def test_invalid_options(tmp_path):
         InMemory(dataset(), {"word": "words"}).corpus("train")
     with pytest.raises(InputError, match=r"train, row 1: .*'ner' has 1"):
         InMemory(dataset(), COLUMNS, label_names={"label": ["O"]}).corpus("train")
-
-
-# -- spans that do not fit --------------------------------------------------------------------------------------
 
 
 def spans_of(rows, **options):
@@ -263,17 +248,11 @@ def test_a_row_without_the_field_of_spans_is_named(tmp_path, name, lacking):
 
 
 def test_all_misaligned_spans_are_named():
-    with pytest.raises(InputError) as error:
-        spans_of(WRONG)
-    said = str(error.value)
-    assert "4 of 5 spans" in said
-    for kind in ("token cut 1", "white space at an edge 1", "empty or outside the text 1", "overlap 1"):
-        assert kind in said
-    assert "row 1: span 0..7 'Anna Li'" in said
-    assert "row 2: span 3..99" in said
-    assert "data.misaligned: expand" in said
-    assert "data.overlaps: longest" in said
-    assert "\n" not in said
+    said = error_message(spans_of, WRONG)
+    kinds = ["token cut 1", "white space at an edge 1", "empty or outside the text 1", "overlap 1"]
+    places = ["row 1: span 0..7 'Anna Li'", "row 2: span 3..99"]
+    advice = ["data.misaligned: expand", "data.overlaps: longest"]
+    assert [fact for fact in ("4 of 5 spans", *kinds, *places, *advice) if fact not in said] == []
 
 
 @pytest.mark.parametrize(

@@ -14,3 +14,8 @@ def folder(tmp_path_factory):
     for split, rows in synthetic_splits(train=6, dev=3, test=1).items():
         write_conll(folder / f"{split}.txt", Corpus.from_dataset(rows, "document"), ["word", "pos", "chunk", "label"])
     return folder
+
+
+@pytest.fixture(scope="module")
+def text(folder):
+    return folder / "train.txt"

@@ -12,10 +12,8 @@ import pytest
 import torch
 
 from structperc.data.arrays import ArrayWriter, FileArray, MemoryArray
-from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.synthetic import synthetic_splits
 from structperc.data.words import word_shape
 from structperc.datamodules import cache, encoded
 from structperc.datamodules.cache import CorpusCache, CorpusStore, corpus_digest, file_digest, is_cacheable
@@ -45,13 +43,6 @@ READS_DOCUMENTS = {  # which a template each asks for
     "near": OtherMentions("shape(name)", -1),
 }
 LABELS = LabelSet.from_corpus(["I-PER", "I-LOC", "I-ORG", "I-MISC"], "IOB1")
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "train.txt"
-    write_conll(path, Corpus.from_dataset(synthetic_splits(train=12)["train"], "document"), COLUMNS)
-    return path
 
 
 def data(path, **options):
@@ -402,32 +393,26 @@ def test_concurrent_builds(text, tmp_path):
     assert len(names(tmp_path / "cache")) == 1
 
 
-def test_a_full_disk_is_one_line(runs, tmp_path, monkeypatch, capsys):
-    reason = os.strerror(errno.ENOSPC)
-    folder = tmp_path / "cache"
+@pytest.mark.parametrize("name", ["node_keys", "nodes.ids"])
+def test_a_full_disk_is_one_line(runs, tmp_path, monkeypatch, capsys, name):
+    folder, real, reason = tmp_path / "cache", open, os.strerror(errno.ENOSPC)
 
     class Full:
         def __init__(self, file):
-            self.file = file
+            self.close = file.close
 
         def write(self, content):
             raise OSError(errno.ENOSPC, reason)
 
-        def close(self):
-            self.file.close()
+    def opened(path, *given, **options):
+        file = real(path, *given, **options)
+        return Full(file) if str(path).startswith(str(folder)) and str(path).endswith(f"/{name}") else file
 
-    real = open
-    for name in ("node_keys", "nodes.ids"):
-        with monkeypatch.context() as patch:
-            patch.setattr("builtins.open", lambda path, *a, name=name, **o: full(real(path, *a, **o), path, name))
-
-            def full(file, path, name):
-                return Full(file) if str(path).endswith(f"/{name}") and "cache" in str(path) else file
-
-            assert runs("fit", f"--data.cache={folder}") == 2
-        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("structperc: ")]
-        assert f"{name}: cannot write this file ({reason})" in line
-        assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
+    monkeypatch.setattr("builtins.open", opened)
+    assert runs("fit", f"--data.cache={folder}") == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("structperc: ")]
+    assert f"{name}: cannot write this file ({reason})" in line
+    assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
 
 
 def test_invalid_cache(tmp_path):

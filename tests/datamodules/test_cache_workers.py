@@ -11,9 +11,6 @@ import pytest
 
 from structperc import process_pool
 from structperc.data.arrays import ArrayWriter
-from structperc.data.conll import write_conll
-from structperc.data.corpus import Corpus
-from structperc.data.synthetic import synthetic_splits
 from structperc.datamodules import encoded
 from structperc.datamodules.cache import CorpusCache
 from structperc.datamodules.sources import Conll
@@ -32,13 +29,6 @@ from structperc.process_pool import Workers
 COLUMNS = ["word", "pos", "chunk", "label"]
 NODE = [{"of": ["w", "shape"], "at": [-1, 0, 1]}, "w[-1]|pos[0]"]
 TWO = Workers(2, "set data.cache_workers: 1")
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "train.txt"
-    write_conll(path, Corpus.from_dataset(synthetic_splits(train=8)["train"], "document"), COLUMNS)
-    return path
 
 
 @pytest.fixture(autouse=True)
@@ -122,9 +112,6 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
     build(text, tmp_path, 3)
     assert not left()
     assert seen == []
-
-
-# -- processes -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
 from structperc.datamodules.encoded import EncodedCorpus, single_sequence, split_flat
 from structperc.datamodules.sources import Synthetic
-from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 
 SENTENCES = [
@@ -74,14 +73,6 @@ def test_text_without_labels_has_no_gold():
     assert rows[[0]].gold is None
 
 
-def test_unknown_label_names_its_place():
-    corpus = Corpus.from_sentences([{"word": ["a"], "label": ["B-GPE"]}], name="dev.txt")
-    features = FeatureExtractor(["w[0]"], cutoff=1)
-    features.fit(corpus)
-    with pytest.raises(InputError, match=r"dev.txt.*B-GPE"):
-        EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))
-
-
 def test_other_encoder():
     data = Synthetic(train=4, dev=2, test=2)
     taggers = [encoder(["w[0]"], data), encoder(["w[0]", "pos[0]"], data)]
@@ -94,10 +85,8 @@ def test_other_encoder():
 
 
 def encoder(templates, data):
-    features, labels = (
-        FeatureExtractor(templates, cutoff=1),
-        LabelSet.from_corpus(data.corpus("train").columns["label"], "IOB2"),
-    )
+    features = FeatureExtractor(templates, cutoff=1)
+    labels = LabelSet.from_corpus(data.corpus("train").columns["label"], "IOB2")
     features.fit(data.corpus("train"))
     return lambda corpus: EncodedCorpus(corpus, features, labels)
 

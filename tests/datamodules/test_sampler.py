@@ -93,18 +93,13 @@ def test_batches_for_every_process(rows, shuffle):
     assert sorted(row for share in shares for batch in share for row in batch) == list(range(rows))
 
 
-def test_fewer_rows_than_processes():
+def test_impossible_batches():
+    for kind, name in ((LengthBatchSampler, "batch_size"), (TokenBatchSampler, "batch_tokens")):
+        with pytest.raises(InputError, match=name):
+            kind(LENGTHS, 0, True)
     with pytest.raises(InputError, match=r"1 sequence.*2 processes; .*trainer.devices: 1"):
         LengthBatchSampler(LENGTHS[:1], 4, False, group=ProcessGroup(0, 2))
     assert list(LengthBatchSampler([], 4, False, group=ProcessGroup(1, 2))) == []
-
-
-def test_bad_batch_size():
-    with pytest.raises(InputError, match="batch_size"):
-        LengthBatchSampler(LENGTHS, 0, True)
-
-
-# -- batches by number of tokens -----------------------------------------------------------------------------
 
 
 def padded(batch):
@@ -145,8 +140,3 @@ def test_processes_share_batches_of_tokens(rows, processes, shuffle):
     assert {len(one) for one in shares} == {len(samplers[0])}
     assert all(padded(batch) <= 512 + LENGTHS[batch].max() for one in shares for batch in one)
     assert sorted(row for one in shares for batch in one for row in batch) == list(range(rows))
-
-
-def test_invalid_number_of_tokens():
-    with pytest.raises(InputError, match="batch_tokens"):
-        TokenBatchSampler(LENGTHS, 0, True)

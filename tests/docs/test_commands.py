@@ -39,9 +39,6 @@ def test_commands_and_their_options_exist(page):
         assert not wrong or "--grid" in arguments or "--label-errors" in arguments, (name, wrong)
 
 
-# -- the README ----------------------------------------------------------------------------------------------
-
-
 def test_readme():
     assert PAGES["README"].count("\n") <= 150
     first, second, *_ = blocks("README", "bash")
@@ -103,9 +100,6 @@ def test_the_page_of_the_picture(here, structperc_says):
     structperc_says(*fit.split()[1:], *SMALL)
     structperc_says(*explain.split()[1:])
     assert (here / "why.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-# -- pages ---------------------------------------------------------------------------------------------------
 
 
 def test_tagging_new_text(here, ran, structperc_says):

@@ -15,11 +15,6 @@ from tests.docs.written import PAGES
 QUIET = ["--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu"]
 
 
-def steps(page):
-    """(language, text) of all blocks, in their order."""
-    return re.findall(r"^```(python|bash|text|yaml)\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
-
-
 def lines_without_numbers(text):
     return [re.sub(r"[\d.,]+(e-\d+)?", "0", " ".join(line.split())) for line in text.splitlines() if line.strip()]
 
@@ -41,7 +36,8 @@ def walked(tmp_path_factory):
     outputs, printed = [], ""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("visitor"))
-        for language, text in steps("get_started/train"):
+        page = PAGES["get_started/train"]
+        for language, text in re.findall(r"^```(python|bash|text|yaml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
             if language == "python":
                 with redirect_stdout(StringIO()) as said:
                     exec(compile(text, "train.md", "exec"), {})

@@ -8,19 +8,8 @@ import torch
 from structperc.nn import TokenTagger
 from tests.docs.written import blocks
 
-NAMES = (
-    "whole model",
-    "its spans",
-    "BiLSTM",
-    "legal",
-    "candidates",
-    "transformers",
-    "new text",
-    "Lightning",
-    "pytorch-crf",
-    "its weights",
-)
-EXAMPLES = {name: number for number, name in enumerate(NAMES)}
+NAMES = "whole model,its spans,BiLSTM,legal,candidates,transformers,new text,Lightning,pytorch-crf,its weights"
+EXAMPLES = {name: number for number, name in enumerate(NAMES.split(","))}
 
 
 def example(name):
@@ -55,10 +44,16 @@ def test_lightning():
     assert torch.equal(names["predicted"], names["gold"])
 
 
-def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def transformers(tmp_path, monkeypatch):
+    """Skips the test where the Trainer of transformers cannot run; the current folder is empty."""
     pytest.importorskip("transformers", reason="transformers is not installed: pip install structperc[neural]")
     pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("transformers")
+def test_a_transformer_under_its_own_trainer(tmp_path, capsys):
     names = run("transformers")
     assert names["predicted"].tolist() == names["collate"](names["rows"])["labels"].tolist()
     names["trainer"].save_model(tmp_path / "saved")
@@ -69,13 +64,10 @@ def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture
-def tiny_bert(tmp_path, monkeypatch):
+def tiny_bert(transformers, tmp_path):
     """A folder in place of google-bert/bert-base-cased, from which the examples load."""
-    pytest.importorskip("transformers", reason="transformers is not installed: pip install structperc[neural]")
-    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
     from tests.encoders.tiny_models import save_bert
 
-    monkeypatch.chdir(tmp_path)
     save_bert(tmp_path / "google-bert" / "bert-base-cased")
 
 

@@ -19,14 +19,9 @@ from tests.tiny import without_names
 PAGE = "how_to/add_a_part"
 
 
-def some_lattice(B: int, T: int, L: int) -> Lattice:
-    lengths = torch.tensor([T, *range(1, B)])
-    return Lattice(torch.randn(B, T, L).double(), torch.randn(B, T, L, L).double(), lengths)
-
-
 @pytest.mark.parametrize("gamma", [0.0, 2.0])
 def test_formula_of_own_criterion(gamma, ran):
-    lattice = some_lattice(4, 4, 3)
+    lattice = Lattice(torch.randn(4, 4, 3).double(), torch.randn(4, 4, 3, 3).double(), torch.tensor([4, 1, 2, 3]))
     criterion, gold = ran(PAGE)["FocalLikelihood"](gamma), torch.randint(3, (4, 4))
     unary = lattice.unary.requires_grad_()
     own, none = path_score(lattice, gold), torch.zeros(4, 0).double()

@@ -76,9 +76,8 @@ PROVOKED = {
 
 
 def test_table_of_statuses():
-    assert [int(number) for number in re.findall(r"^\| (\d+) \|", PAGES["how_to/serve"], re.MULTILINE)] == list(
-        PROVOKED
-    )
+    numbers = re.findall(r"^\| (\d+) \|", PAGES["how_to/serve"], re.MULTILINE)
+    assert list(map(int, numbers)) == list(PROVOKED)
 
 
 @pytest.mark.parametrize("status", PROVOKED)

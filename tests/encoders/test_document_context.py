@@ -11,9 +11,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import EncodedCorpus, split_batch
 from structperc.encoders import Transformer
-from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from tests.encoders.tiny_models import save_bert
 
 SENTENCES = [
     ["Anna", "met", "Bo", "in", "Rome", "."],
@@ -25,11 +23,6 @@ SENTENCES = [
     ["in", "in", "Bo"],
 ]
 DOCUMENTS = [0, 0, 0, 1, 1, 1, 2]
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return save_bert(tmp_path_factory.mktemp("models") / "bert")
 
 
 def corpus(unit="sentence", documents=DOCUMENTS):
@@ -130,11 +123,3 @@ def test_warning_without_documents(bert, caplog):
         assert not caplog.records
         learned(bert, corpus(documents=range(7)))
     assert "within: document" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("options", "named"), [({"within": "paragraph"}, "within "), ({"context_pieces": 0}, "context_p")]
-)
-def test_bad_options(bert, options, named):
-    with pytest.raises(InputError, match=f"^Transformer: {named}"):
-        learned(bert, **options)

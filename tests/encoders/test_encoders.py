@@ -9,7 +9,7 @@ from torch import nn
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import EncodedCorpus
-from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
+from structperc.encoders import BiLSTM, CharCNN, FeatureEmbedding, FrozenVectors, Transformer, Window, WordEmbedding
 from structperc.encoders.base import variational_dropout
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -69,12 +69,6 @@ def test_gradients_reach_every_weight(encoder):
         assert p.grad.any(), name
 
 
-def test_saved_vocabulary(encoder):
-    kinds = [type(one) for one in encoder.inputs]
-    assert kinds == [WordEmbedding, CharCNN]
-    assert encoder.n_inputs == len(encoder.encode_inputs(corpus())) == 2
-
-
 def torch_lstm(encoder):
     """One bidirectional LSTM of torch with the encoder's weights."""
     whole = nn.LSTM(encoder.input_width, encoder.hidden, encoder.layers, batch_first=True, bidirectional=True)
@@ -130,6 +124,19 @@ def test_dropout_only_in_training():
         (lambda: BiLSTM([CharCNN()], layers=0), "layers "),
         (lambda: BiLSTM([CharCNN()], within="document"), "within "),
         (lambda: Window([CharCNN()], window_size=-1), "window_size "),
+        (lambda: FeatureEmbedding(0), "width "),
+        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout "),
+        (lambda: FeatureEmbedding(2).allocate(0), "model.features"),
+        (lambda: WordEmbedding(cutoff=0), "cutoff "),
+        (lambda: WordEmbedding(frozen=True), "frozen=True requires path"),
+        (lambda: CharCNN(characters=0), "characters "),
+        (lambda: FrozenVectors(Transformer("none"), width=0), "width "),
+        (lambda: Transformer("none", pool="last"), "pool "),
+        (lambda: Transformer("none", overlap=-1), "overlap "),
+        (lambda: Transformer("none", layers=0), "layers "),
+        (lambda: Transformer("none", within="paragraph"), "within "),
+        (lambda: Transformer("none", context_pieces=0), "context_pieces "),
+        (lambda: Transformer("none", frozen_layers=-1), "frozen_layers "),
     ],
 )
 def test_invalid_options(make, message):

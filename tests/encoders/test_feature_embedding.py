@@ -1,6 +1,5 @@
 """Vectors of features against one row at a time, and taggers that read templates through an encoder."""
 
-import pytest
 import torch
 
 from structperc.chain import KBest
@@ -9,7 +8,6 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.encoders import FeatureEmbedding, Window, WordEmbedding
-from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.ragged import Ragged
 from structperc.scorers import Neural
@@ -76,16 +74,3 @@ def test_a_saved_tagger_has_the_same_vectors(tmp_path):
     again = Tagger.load(tmp_path / "model")
     assert again.tag(WORDS) == made.tag(WORDS)
     assert all(torch.equal(a, b) for a, b in zip(made.state_dict().values(), again.state_dict().values(), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FeatureEmbedding(0), "width "),
-        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout "),
-        (lambda: FeatureEmbedding(2).allocate(0), "model.features"),
-    ],
-)
-def test_invalid_options(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

@@ -1,27 +1,19 @@
 """Vectors computed once against those of the encoder; the cache; taggers that are saved and loaded."""
 
-import pytest
 import torch
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss
 from structperc.data.labels import LabelSet
 from structperc.encoders import FrozenVectors, Transformer, Window, WordEmbedding, frozen
-from structperc.errors import InputError
 from structperc.scorers import Neural
 from structperc.taggers import Tagger
 from tests.encoders.texts import WORDS, batch, corpus
-from tests.encoders.tiny_models import save_bert
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return str(save_bert(tmp_path_factory.mktemp("models") / "bert"))
 
 
 def built(bert, layers=2, **options):
     torch.manual_seed(0)
-    made = FrozenVectors(Transformer(bert, layers=layers), width=5, **options)
+    made = FrozenVectors(Transformer(str(bert), layers=layers), width=5, **options)
     made.build_vocabulary(corpus())
     return made
 
@@ -73,7 +65,7 @@ def test_what_the_cache_depends_on(bert, tmp_path):
 
 def test_saved_taggers_do_not_write(bert, tmp_path):
     made, labels = corpus(), LabelSet(("O", "B-X", "I-X"))
-    encoder = Window([FrozenVectors(Transformer(bert), 4, cache=str(tmp_path / "cache")), WordEmbedding(2)], 1)
+    encoder = Window([FrozenVectors(Transformer(str(bert)), 4, cache=str(tmp_path / "cache")), WordEmbedding(2)], 1)
     tagger = Tagger(None, Neural(encoder), CRFLoss(), KBest(1))
     tagger.features.fit(made)
     tagger.scorer.build_vocabulary(made)
@@ -85,9 +77,3 @@ def test_saved_taggers_do_not_write(bert, tmp_path):
     assert loaded.tag(WORDS)
     assert not (tmp_path / "cache").exists()
     assert loaded.tag(WORDS) == tagger.tag(WORDS)
-
-
-@pytest.mark.parametrize("options", [{"width": 0}, {"dropout": 1.0}])
-def test_invalid_options(bert, options):
-    with pytest.raises(InputError, match=next(iter(options))):
-        FrozenVectors(Transformer(bert), **options)

@@ -4,18 +4,12 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from structperc.chain import KBest
-from structperc.criteria import CRFLoss
 from structperc.encoders import Transformer
 from structperc.errors import InputError
 from structperc.optim import Averaging
-from structperc.scorers import Neural
-from structperc.taggers.tagger import Tagger
 from structperc.training import GradualUnfreezing
-from tests.encoders.test_transformer_training import adam, data, network
+from tests.encoders.test_transformer_training import adam, data, trained
 from tests.encoders.tiny_models import save_bert
-
-QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
 
 
 @pytest.fixture(scope="module")
@@ -29,24 +23,24 @@ def loaded(folder, **options):
     return encoder.train()
 
 
-def moved(encoder, start):
-    """The parts of the network in which a weight differs: embeddings, or the number of a layer."""
-    names = [n for n, p in encoder.network.named_parameters() if not torch.equal(p, start.network.get_parameter(n))]
+def moved(network, before):
+    """The parts of a network in which a weight differs: embeddings, or the number of a layer."""
+    names = [n for n, p in network.named_parameters() if not torch.equal(p, before[n])]
     return {n.split(".")[2] if "layer" in n else n.partition(".")[0] for n in names}
 
 
-def fit(folder, epochs, callbacks=(), optimizer=adam, **options):
-    tagger = Tagger(None, Neural(Transformer(str(folder), **options)), CRFLoss(), KBest(1), optimizer)
-    pl.seed_everything(1)
-    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=list(callbacks), **QUIET)
-    trainer.fit(tagger, datamodule=data())
-    return tagger
-
-
-@pytest.mark.parametrize(("layers", "expected"), [(0, {"0", "1"}), (1, {"1"}), (2, set())])
-def test_weights_that_training_moves(folder, layers, expected):
-    tagger = fit(folder, 1, frozen_layers=layers)
-    assert moved(tagger.scorer.encoder, loaded(folder)) == expected
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"embeddings", "0", "1"}),
+        ({"frozen_layers": 0}, {"0", "1"}),
+        ({"frozen_layers": 1}, {"1"}),
+        ({"frozen": True}, set()),
+    ],
+)
+def test_weights_that_training_moves(folder, options, expected):
+    tagger = trained(folder, 1, **options)
+    assert moved(tagger.scorer.encoder.network, dict(loaded(folder).network.named_parameters())) == expected
 
 
 def test_frozen_layers_have_no_dropout(folder):
@@ -58,16 +52,6 @@ def test_frozen_layers_have_no_dropout(folder):
 def test_number_of_layers_is_checked(folder):
     with pytest.raises(InputError, match="frozen_layers must be <= 2"):
         loaded(folder, frozen_layers=3)
-    with pytest.raises(InputError, match="frozen_layers must be >= 0"):
-        Transformer(str(folder), frozen_layers=-1)
-
-
-def test_saved_option(folder, tmp_path):
-    tagger = fit(folder, 1, frozen_layers=1)
-    tagger.save(tmp_path / "model")
-    encoder = Tagger.load(tmp_path / "model").scorer.encoder
-    assert encoder.frozen_layers == 1
-    assert not encoder.network.encoder.layer[0].output.dense.weight.requires_grad
 
 
 class Moved(pl.Callback):
@@ -77,16 +61,15 @@ class Moved(pl.Callback):
         self.parts, self.before = [], {}
 
     def on_train_epoch_start(self, trainer, module):
-        self.before = {n: p.detach().clone() for n, p in network(module).named_parameters()}
+        self.before = {n: p.detach().clone() for n, p in module.scorer.encoder.network.named_parameters()}
 
     def on_train_epoch_end(self, trainer, module):
-        names = [n for n, p in network(module).named_parameters() if not torch.equal(p, self.before[n])]
-        self.parts.append({n.split(".")[2] if "layer" in n else n.partition(".")[0] for n in names})
+        self.parts.append(moved(module.scorer.encoder.network, self.before))
 
 
 def test_frozen_layers_stay_frozen(folder):
     seen = Moved()
-    fit(folder, 3, [GradualUnfreezing(first=0), seen], frozen_layers=1)
+    trained(folder, 3, [GradualUnfreezing(first=0), seen], frozen_layers=1)
     assert seen.parts == [set(), {"1"}, {"1"}]
 
 
@@ -99,7 +82,7 @@ def test_gradual_unfreezing_and_averages(folder):
             self.values.append([p.detach().double().clone() for p in module.parameters()])
 
     seen, own = Weights(), Moved()
-    tagger = fit(folder, 4, [GradualUnfreezing(first=0), seen, own], lambda p: Averaging(p, adam))
+    tagger = trained(folder, 4, [GradualUnfreezing(first=0), seen, own], lambda p: Averaging(p, adam))
     assert own.parts == [set(), {"1"}, {"0", "1"}, {"embeddings", "0", "1"}]
     trainer = tagger.trainer
     with trainer.optimizers[0].evaluation_weights():
@@ -109,7 +92,7 @@ def test_gradual_unfreezing_and_averages(folder):
 
 def test_unfreezing_needs_a_trained_transformer(folder):
     with pytest.raises(InputError, match="GradualUnfreezing needs"):
-        fit(folder, 1, [GradualUnfreezing()], frozen=True)
+        trained(folder, 1, [GradualUnfreezing()], frozen=True)
 
 
 @pytest.mark.parametrize("options", [{"first": -1}, {"step": 0}])

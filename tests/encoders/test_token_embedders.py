@@ -40,13 +40,6 @@ def test_rows_of_words():
     assert torch.equal(unseen, module.table[[rows["Anna"], 0, 0]])
 
 
-def test_gradient_of_a_row():
-    module = learned(WordEmbedding(2, cutoff=1))
-    vectors(module).sum().backward()
-    counts = [0, *[FLAT.count(word) for word in module.to_state()]]
-    assert torch.equal(module.table.grad, torch.tensor(counts).float()[:, None].expand(-1, 2))
-
-
 def test_word_dropout():
     module = learned(WordEmbedding(3, word_dropout=0.5))
     torch.manual_seed(0)
@@ -108,11 +101,9 @@ def test_words_of_file_and_training_data(file):
     [
         ("Rome 1 2\nAnna 1\n", ":2: .*got 1"),
         ("Rome 1 2\nAnna 1 2 3\n", ":2: .*got 3"),
-        ("Rome 1 2\n\nAnna 1 2\n", ":2: .*got 0"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
         ("", "no word vectors"),
-        ("word\n", ":1: .*got 0"),
     ],
 )
 def test_broken_files_are_named_with_their_line(tmp_path, text, message):
@@ -165,29 +156,8 @@ def test_char_cnn_is_the_maximum_of_each_filter(window):
     torch.testing.assert_close(vectors(module, sentences), expected)
 
 
-def test_distinct_vectors():
-    module = learned(CharCNN())
-    first, second, third = vectors(module, [["Rome", "Romee", "emoR"]])
-    assert not torch.equal(first, second)
-    assert not torch.equal(first, third)
-
-
 def test_a_word_without_characters_is_zero():
     module = learned(CharCNN(width=3))
     empty = module(batch(module, [["Anna", "", "Bo"]]).inputs[0])
     assert not empty[1].any()
     assert empty.isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: WordEmbedding(0), "width "),
-        (lambda: WordEmbedding(cutoff=0), "cutoff "),
-        (lambda: WordEmbedding(frozen=True), "frozen=True requires path"),
-        (lambda: CharCNN(characters=0), "characters "),
-    ],
-)
-def test_invalid_options(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

@@ -4,7 +4,6 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import pytorch_lightning as pl
 import torch
 
@@ -17,7 +16,24 @@ from structperc.predictor import base as predictor
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
 from structperc.tagging.labelling import FileTagger, OutputOptions
-from tests.encoders.tiny_models import save_bert
+from tests.tiny import fit
+
+
+def adam(parameters):
+    return torch.optim.AdamW(parameters, lr=5e-3)
+
+
+def data():
+    """Sentences in which words alone decide their labels."""
+    return Synthetic(train=6, dev=0, test=0, ambiguity=0.0, batch_size=3)
+
+
+def trained(folder, epochs, callbacks=(), optimizer=adam, **options):
+    """A tagger of a few sentences."""
+    tagger = Tagger(None, Neural(Transformer(str(folder), **options)), CRFLoss(), KBest(1), optimizer)
+    pl.seed_everything(1)
+    fit(tagger, data(), epochs, callbacks=list(callbacks))
+    return tagger
 
 
 class Objectives(pl.Callback):
@@ -30,65 +46,17 @@ class Objectives(pl.Callback):
         self.values.append(module.objective())
 
 
-def adam(parameters):
-    return torch.optim.AdamW(parameters, lr=5e-3)
+def test_training_lowers_the_objective(bert):
+    seen = Objectives()
+    trained(bert, 6, [seen])
+    assert len(seen.values) == 6
+    assert seen.values[-1] < 0.7 * seen.values[0]
 
 
-def data():
-    """Sentences in which words alone decide their labels."""
-    return Synthetic(train=6, dev=0, test=0, ambiguity=0.0, batch_size=3)
-
-
-def trained(folder, epochs, **options):
-    """A tagger of a few sentences, and the objective of each epoch."""
-    encoder = Transformer(str(folder), **options)
-    tagger = Tagger(None, Neural(encoder), CRFLoss(), KBest(1), adam)
-    objectives = Objectives()
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    pl.seed_everything(1)
-    trainer = pl.Trainer(
-        max_epochs=epochs, accelerator="cpu", enable_model_summary=False, callbacks=[objectives], **quiet
-    )
-    trainer.fit(tagger, datamodule=data())
-    return tagger.eval(), objectives.values
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save_bert(tmp_path_factory.mktemp("models") / "bert")
-
-
-def network(tagger):
-    return tagger.scorer.encoder.network
-
-
-def test_training_moves_the_network(folder):
-    tagger, objectives = trained(folder, 6)
-    assert len(objectives) == 6
-    assert objectives[-1] < 0.7 * objectives[0]
-    start = Transformer(str(folder))
-    start.build_vocabulary(data().corpus("train"))
-    moved = {
-        name.partition(".")[0]
-        for name, p in network(tagger).named_parameters()
-        if not torch.equal(p, start.network.get_parameter(name))
-    }
-    assert moved == {"embeddings", "encoder"}
-
-
-def test_frozen_network(folder):
-    tagger, objectives = trained(folder, 3, frozen=True, pool="mean")
-    assert objectives[-1] < objectives[0]
-    start = Transformer(str(folder))
-    start.build_vocabulary(data().corpus("train"))
-    for name, p in network(tagger).named_parameters():
-        assert torch.equal(p, start.network.get_parameter(name)), name
-
-
-def test_saved_tagger_is_self_contained(folder, tmp_path):
+def test_saved_tagger_is_self_contained(bert, tmp_path):
     own = tmp_path / "bert"
-    shutil.copytree(folder, own)
-    tagger, _ = trained(own, 1, pool="mean", window=16, overlap=5)
+    shutil.copytree(bert, own)
+    tagger = trained(own, 1, pool="mean", window=16, overlap=5).eval()
     tagger.save(tmp_path / "saved")
     shutil.rmtree(own)
     loaded = Tagger.load(tmp_path / "saved")
@@ -99,18 +67,15 @@ def test_saved_tagger_is_self_contained(folder, tmp_path):
     assert torch.equal(found.unary, expected.unary)
     assert torch.equal(found.edge, expected.edge)
     assert torch.isfinite(found.unary[0, 1]).all()
-    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
-        "README.md",
-        "model.json",
-        "model.safetensors",
-    ]
+    files = ["README.md", "model.json", "model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == files
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again" / "model.json").read_bytes() == (tmp_path / "saved" / "model.json").read_bytes()
 
 
-def test_saved_tagger_with_document_context(folder, tmp_path, monkeypatch):
+def test_saved_tagger_with_document_context(bert, tmp_path, monkeypatch):
     """Documents give context to `tag_iter` and to files, which are read in parts of whole documents."""
-    tagger, _ = trained(folder, 1, within="document", context_pieces=9)
+    tagger = trained(bert, 1, within="document", context_pieces=9)
     tagger.save(tmp_path / "saved")
     loaded = Tagger.load(tmp_path / "saved")
     assert (loaded.extent, loaded.scorer.encoder.context_pieces) == ("document", 9)

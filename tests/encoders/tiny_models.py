@@ -9,8 +9,6 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from transformers import (
     BertConfig,
     BertModel,
-    DebertaV2Config,
-    DebertaV2Model,
     ModernBertConfig,
     ModernBertModel,
     PreTrainedTokenizerFast,
@@ -18,13 +16,7 @@ from transformers import (
     RobertaModel,
 )
 
-SPECIAL = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
+SPECIAL = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 LETTERS = string.ascii_lowercase + string.digits
 
@@ -109,16 +101,6 @@ def save_modernbert(folder: Path) -> Path:
     ).save_pretrained(folder)
     special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
     PreTrainedTokenizerFast(tokenizer_object=byte_pieces(), **special).save_pretrained(folder)
-    return folder
-
-
-def save_deberta(folder: Path) -> Path:
-    """A DeBERTa-v3 of 64 positions, relative ones in its layers, with pieces of SentencePiece."""
-    torch.manual_seed(4)
-    relative = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
-    config = DebertaV2Config(vocab_size=100, max_position_embeddings=64, initializer_range=0.3, **relative, **SIZES)
-    DebertaV2Model(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=sentence_pieces(), **SPECIAL).save_pretrained(folder)
     return folder
 
 

@@ -1,16 +1,14 @@
 import pytest
 import torch
-
-
-def pad_rows(labels, rows, fill=0, width=0):
-    """Rows of label names -> ids (B, T) padded with `fill`, lengths (B,)."""
-    T = max([width, *map(len, rows)])
-    ids = torch.full((len(rows), T), fill)
-    for b, row in enumerate(rows):
-        ids[b, : len(row)] = torch.from_numpy(labels.encode(row))
-    return ids, torch.tensor([len(row) for row in rows])
+from torch.nn.utils.rnn import pad_sequence
 
 
 @pytest.fixture(scope="session")
 def padded():
-    return pad_rows
+    """Rows of label names -> ids (B, T) padded with 0, lengths (B,)."""
+
+    def padded(labels, rows):
+        ids = [torch.from_numpy(labels.encode(row)) for row in rows]
+        return pad_sequence(ids, batch_first=True), torch.tensor([len(row) for row in rows])
+
+    return padded

@@ -40,13 +40,11 @@ LENGTHS = torch.tensor([5, 3, 1])
 SENTENCES = torch.tensor([[0, 0, 1, 1, 2], [3, 3, 4, 4, 4], [5, 5, 5, 5, 5]])
 
 
-def test_tokens_by_hand():
+def test_counts_by_hand():
     assert [int(n) for n in token_counts(PREDICTED, GOLD, LENGTHS)] == [8, 9]
-
-
-def test_sentences_by_hand():
     assert [int(n) for n in sentence_counts(PREDICTED, GOLD, LENGTHS)] == [2, 3]
     assert [int(n) for n in sentence_counts(PREDICTED, GOLD, LENGTHS, SENTENCES)] == [5, 6]
+    assert [int(n) for n in sentence_counts(PREDICTED, GOLD, torch.tensor([5, 0, 1]))] == [1, 2]
 
 
 def test_documents_count_as_their_sentences_do():
@@ -55,10 +53,6 @@ def test_documents_count_as_their_sentences_do():
     for b, start, end in rows:
         metric.update(PREDICTED[b : b + 1, start:end], GOLD[b : b + 1, start:end], torch.tensor([end - start]))
     assert float(metric.compute()) == pytest.approx(5 / 6, abs=1e-15)
-
-
-def test_empty_sequences_are_no_sentences():
-    assert [int(n) for n in sentence_counts(PREDICTED, GOLD, torch.tensor([5, 0, 1]))] == [1, 2]
 
 
 @pytest.mark.parametrize("metric", [TokenAccuracy(), SentenceAccuracy()], ids=lambda m: type(m).__name__)

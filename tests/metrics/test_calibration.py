@@ -1,4 +1,4 @@
-"""Confidence against an enumeration, and its calibration."""
+"""Confidence against an enumeration, its calibration, and F1 of the most confident answers."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics import Calibration
+from structperc.metrics import Calibration, abstention_curve
 from structperc.metrics.counts import opened_segments, sentence_boundaries
 from structperc.structures import Lattice
 from tests.oracle import probabilities
@@ -113,3 +113,21 @@ def test_nothing_is_zero():
 def test_invalid_bins(bins):
     with pytest.raises(InputError, match=f"bins .*1 .*10000.* {bins}"):
         Calibration(bins)
+
+
+def test_points_against_a_loop():
+    torch.manual_seed(0)
+    probabilities, correct = (torch.rand(37) * 10).round() / 10, torch.rand(37) < 0.6  # with ties
+    curve = abstention_curve(probabilities, correct, gold=50, points=10)
+    assert curve[0].share == 1
+    for point in curve:
+        kept = probabilities >= point.probability
+        assert (point.n, point.correct) == (int(kept.sum()), int(correct[kept].sum()))
+        assert point.f1 == pytest.approx(2 * point.correct / (50 + point.n))
+    assert [one.n for one in curve] == sorted({one.n for one in curve}, reverse=True)
+
+
+def test_nothing_and_wrong_input():
+    assert abstention_curve(torch.zeros(0), torch.zeros(0, dtype=torch.bool), gold=3) == []
+    with pytest.raises(InputError, match="bool"):
+        abstention_curve(torch.zeros(2), torch.zeros(2), gold=3)

@@ -3,7 +3,6 @@ import torch
 from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError
 from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
 from structperc.structures import Candidates
 
@@ -16,13 +15,8 @@ LENGTHS = torch.tensor([4, 2])
 def test_all_scores_by_hand():
     evaluation = Evaluation(LABELS)
     evaluation.update(PREDICTED, GOLD, LENGTHS)
-    assert evaluation.compute() == {
-        "score": 0.8,
-        "precision": 1.0,
-        "recall": 2 / 3,
-        "token_accuracy": 5 / 6,
-        "sentence_accuracy": 0.5,
-    }
+    shares = {"score": 0.8, "precision": 1.0, "recall": 2 / 3}
+    assert evaluation.compute() == shares | {"token_accuracy": 5 / 6, "sentence_accuracy": 0.5}
     evaluation.reset()
     evaluation.update(PREDICTED, GOLD, LENGTHS, torch.tensor([[0, 0, 0, 1], [2, 2, 2, 2]]))
     assert evaluation.compute()["sentence_accuracy"] == pytest.approx(2 / 3)
@@ -44,12 +38,6 @@ def test_recall_counts_more_with_a_higher_gamma():
         assert f"FB{beta:g}: {100 * expected:6.2f}" in evaluation.table()
 
 
-@pytest.mark.parametrize("beta", [0.0, -1.0, float("inf"), float("nan")])
-def test_gamma_out_of_range(beta):
-    with pytest.raises(InputError, match="beta"):
-        Evaluation(LABELS, beta)
-
-
 def test_table_has_each_accuracy_once():
     evaluation = Evaluation(LABELS)
     evaluation.update(PREDICTED, GOLD, LENGTHS)
@@ -67,9 +55,6 @@ def test_metrics_with_the_same_prefix():
         lists = Candidates(torch.stack([predicted, GOLD], 1), torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool))
         accuracies.update(predicted, GOLD, lengths)
         segments.update(preds=predicted, candidates=lists, target=GOLD, lengths=lengths)
-    assert accuracies.compute() == {
-        "TokenAccuracy": pytest.approx(7 / 8),
-        "SentenceAccuracy": pytest.approx(3 / 4),
-    }
+    assert accuracies.compute() == {"TokenAccuracy": pytest.approx(7 / 8), "SentenceAccuracy": pytest.approx(3 / 4)}
     assert segments.compute()["OracleF1"].total == (4, 4, 4)
     assert segments.compute()["SegmentF1"].total == (3, 3, 4)

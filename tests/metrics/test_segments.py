@@ -23,22 +23,17 @@ CASES = {
     "the same": ("O B-P I-P O B-L", "O B-P I-P O B-L", 2, 2, 2, 5, {"P": 1, "L": 1}),
     "nothing found": ("B-P I-P O B-L", "O O O O", 0, 0, 2, 1, {"P": 0, "L": 0}),
     "nothing to find": ("O O", "B-P O", 0, 1, 0, 1, {"P": 1}),
-    "nothing at all": ("O O O", "O O O", 0, 0, 0, 3, {}),
-    "too short": ("B-P I-P I-P", "B-P I-P O", 0, 1, 1, 2, {"P": 1}),
     "too long": ("B-P O O", "B-P I-P I-P", 0, 1, 1, 1, {"P": 1}),
-    "starts too early": ("O B-P I-P", "B-P I-P I-P", 0, 1, 1, 1, {"P": 1}),
     "other type": ("B-P I-P", "B-L I-L", 0, 1, 1, 0, {"L": 1, "P": 0}),
     "I after O opens": ("O B-P I-P", "O I-P I-P", 1, 1, 1, 2, {"P": 1}),
     "I opens at the start": ("B-P I-P O", "I-P I-P O", 1, 1, 1, 2, {"P": 1}),
     "I of another type opens": ("B-P I-P I-P", "B-P I-L I-L", 0, 2, 1, 1, {"P": 1, "L": 1}),
-    "I of another type, found": ("B-P B-L I-L", "B-P I-L I-L", 2, 2, 2, 2, {"P": 1, "L": 1}),
     "I between two others": ("B-P B-L B-P", "I-P I-L I-P", 3, 3, 3, 0, {"P": 2, "L": 1}),
     "neighbours merged": ("B-P B-P O", "B-P I-P O", 0, 1, 2, 2, {"P": 1}),
     "one cut in two": ("B-P I-P I-P I-P", "B-P I-P B-P I-P", 0, 2, 1, 3, {"P": 2}),
     "IOB1 gold": ("I-P I-P B-P O I-L", "B-P I-P B-P O B-L", 3, 3, 3, 3, {"P": 2, "L": 1}),
     "IOB1 type change": ("I-P I-L I-L", "I-P I-L B-L", 1, 3, 2, 2, {"P": 1, "L": 2}),
     "sentence boundary": ("O B-P|B-P O", "O B-P|I-P O", 2, 2, 2, 3, {"P": 2}),
-    "boundary in gold too": ("O I-P|I-P I-P", "O I-P|I-P O", 1, 2, 2, 3, {"P": 2}),
     "hyphens in the type": ("B-a-b I-a-b O", "B-a-b I-a-b B-a", 1, 2, 1, 2, {"a-b": 1, "a": 1}),
     "no type": ("B I O B", "I I O O", 1, 1, 2, 2, {"": 1}),
     "one of two per type": ("B-P O B-L|B-P O B-L", "B-P O B-L|O O O", 2, 2, 4, 4, {"P": 1, "L": 1}),
@@ -72,11 +67,8 @@ def test_by_hand(case, padded):
 def test_closing_letters_by_hand(padded):
     # S and U stand alone, E and L close, whatever follows
     assert scored(padded, [["S-P", "S-P"]], [["S-P", "S-P"]], "IOBES").total == (2, 2, 2)
-    assert scored(padded, [["B-P", "E-P", "B-P", "E-P"]], [["B-P", "I-P", "I-P", "E-P"]], "IOBES").total == (
-        0,
-        1,
-        2,
-    )
+    gold, predicted = [["B-P", "E-P", "B-P", "E-P"]], [["B-P", "I-P", "I-P", "E-P"]]
+    assert scored(padded, gold, predicted, "IOBES").total == (0, 1, 2)
     assert scored(padded, [["B-P", "L-P", "U-P"]], [["B-P", "L-P", "I-P"]], "BILOU").total == (2, 2, 2)
     assert scored(padded, [["B-P", "E-P", "O"]], [["E-P", "E-P", "O"]], "IOBES").total == (0, 2, 1)
 
@@ -387,11 +379,7 @@ def test_lightning_logs_them_over_batches():
 
 @pytest.mark.parametrize(
     ("labels", "options", "complaint"),
-    [
-        (LabelSet(("a", "b"), "none"), {}, "SegmentFScore: labels of scheme none have no segments; use TokenAccuracy"),
-        (LABELS, {"average": "most"}, "SegmentFScore: average "),
-        (LABELS, {"beta": 0}, "beta "),
-    ],
+    [(LabelSet(("a", "b"), "none"), {}, "use TokenAccuracy"), (LABELS, {"average": "most"}, "SegmentFScore: average ")],
 )
 def test_refusals(labels, options, complaint):
     with pytest.raises(InputError, match=complaint):

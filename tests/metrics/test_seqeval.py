@@ -32,15 +32,9 @@ def dictionary(report, accuracy):
     """As evaluate makes it of seqeval's report."""
     overall = report["micro avg"]
     shares = {"precision": "precision", "recall": "recall", "f1-score": "f1"}
-    return {
-        **{
-            name: {own: row[key] for key, own in shares.items()} | {"number": row["support"]}
-            for name, row in report.items()
-            if not name.endswith(" avg")
-        },
-        **{f"overall_{own}": overall[key] for key, own in shares.items()},
-        "overall_accuracy": accuracy,
-    }
+    rows = {name: row for name, row in report.items() if not name.endswith(" avg")}
+    kinds = {n: {own: row[key] for key, own in shares.items()} | {"number": row["support"]} for n, row in rows.items()}
+    return kinds | {f"overall_{own}": overall[key] for key, own in shares.items()} | {"overall_accuracy": accuracy}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -120,20 +114,13 @@ X = [["O"]]
         ((X, [["S-X"]]), {"scheme": "IOB2", "mode": "strict"}, ["y_pred, sentence 1, token 1", "'S-X'", "IOB2"]),
         (([["O", "PER"]], [["O", "O"]]), {}, ["y_true, sentence 1, token 2", "'PER'", "sklearn.metrics"]),
         (([["O"], ["PER-B"]], [["O"], ["O"]]), {}, ["y_true, sentence 2, token 1", "'PER-B'", "write 'B-PER'"]),
-        (([["b-PER"]], X), {}, ["y_true, sentence 1, token 1", "write 'B-PER'"]),
         ((X, [["0"]]), {}, ["y_pred, sentence 1, token 1", "'0'", "write 'O'"]),
         ((["O", "B-A"], ["O", "B-A"]), {}, ["y_true", "one sentence", "[y_true]"]),
-        (([0, 1], [0, 1]), {}, ["y_true", "one sentence", "[y_true]"]),
         (([[0, 1]], [[0, 1]]), {}, ["y_true, sentence 1, token 1", "string, got 0"]),
         ((torch.tensor([[0, 1]]), X), {}, ["y_true, sentence 1, token 1", "got tensor(0)"]),
-        ((np.zeros((2, 2)), X), {}, ["y_true, sentence 1, token 1", "0.0"]),
         (([["O", None]], X), {}, ["y_true, sentence 1, token 2", "None"]),
         (([["O"], None], X), {}, ["y_true, sentence 2", "None"]),
-        (([["O"], "B-A"], X), {}, ["y_true, sentence 2", "'B-A'"]),
-        (([[["O"]]], X), {}, ["y_true, sentence 1, token 1", "['O']"]),
-        ((None, X), {}, ["y_true", "None"]),
         ((X, None), {}, ["y_pred", "None"]),
-        ((5, X), {}, ["y_true", "5"]),
         (("O B-A", X), {}, ["y_true", "'O B-A'"]),
         (({"a": ["O"]}, X), {}, ["y_true"]),
     ],

@@ -152,16 +152,13 @@ WORDS = [["a", "b", "c", "a"], ["a", "a", "c"], ["b", "a", "c"], ["a"], []]
 def test_nonlocal_features_by_enumeration():
     head = some_head(LocalAndNonlocal(C=1), nonlocal_features=[PhraseConsistency()], decoder=KBest(200))
     plain, logits = some_head(), some_logits()
-    weight = {
-        name: float(w)
-        for name, w in zip(PhraseConsistency().names(["X"]), head.nonlocal_features[0].weight, strict=True)
-    }
-    assert list(weight) == ["phrase(X,X)"]
+    assert PhraseConsistency().names(["X"]) == ["phrase(X,X)"]
+    weight = float(head.nonlocal_features[0].weight)
     assert (head.search.k, plain.search.k, plain.decoder.k) == (20, 1, 100)
     chosen = head.decode(logits, KEPT, words=WORDS)
     for row in range(len(KEPT)):
         scored = ranked(plain, logits, row)
-        totals = [(score + weight["phrase(X,X)"] * pairs(y, WORDS[row]), y) for score, y in scored]
+        totals = [(score + weight * pairs(y, WORDS[row]), y) for score, y in scored]
         assert chosen[row].tolist() == placed(row, max(totals)[1])
         (total,) = head.kbest(logits, 1, KEPT, words=WORDS).scores[row].tolist()
         assert total == pytest.approx(max(totals)[0], abs=1e-4)
@@ -229,7 +226,6 @@ def test_labels_are_names_in_order_or_by_number():
     ("labels", "complaint"),
     [
         (9, "labels: got 9"),
-        ("O", "labels: got 'O'"),
         (["O", 1], "label 1 is 1, expected a name"),
         ({"O": 0, "B-X": 1}, "'O' is not .*label2id"),
         ({0: "O", "0": "B-X"}, "number 0 is duplicated"),
@@ -410,7 +406,6 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
         (lambda head: head(X, GOOD[:1]), r"gold: the shape is \(1, 3\), expected \(2, 3\), that of logits"),
         (lambda head: head(X, GOOD.float()), "gold: labels are integers"),
         (lambda head: head(X, GOOD + 3), r"gold: row 0, position 0: unknown label 3; labels are 0\.\.2, and -100"),
-        (lambda head: head(X, GOOD - 1), "gold: row 0, position 0: "),
         (lambda head: head(X, torch.tensor([[0, 0, 0], [0, -100, 2]])), "gold: row 1, position 2: IOB2"),
         (lambda head: some_head(MCEFLoss())(X, X == 0), "gold: MCEFLoss needs complete labels"),
         (lambda head: some_head(PerceptronLoss()).marginals(X), "PerceptronLoss has scores, not probabilities"),

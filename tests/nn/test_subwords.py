@@ -1,49 +1,33 @@
 """Words as pieces: rows that hold every word, and mini-batches of them."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from structperc.errors import InputError
 from structperc.nn import TokenCollator, first_subwords, tokenize_words
+from tests.encoders.tiny_models import SPECIAL, word_pieces
 
 
-class Encoded(dict):
-    """As a BatchEncoding: lists by name, and the word of each position."""
-
-    def __init__(self, ids):
-        super().__init__(input_ids=[[0 if i is None else i + 5 for i in row] for row in ids])
-        self["attention_mask"] = [[1] * len(row) for row in ids]
-        self.ids = ids
-
-    def word_ids(self, row):
-        return self.ids[row]
-
-
-class Tokenizer:
-    """Cuts words into pieces of two characters; blanks have none."""
-
-    is_fast, model_max_length = True, 8
-
-    def __call__(self, sentences, is_split_into_words, truncation, **_):
-        assert is_split_into_words
-        assert not truncation
-        return Encoded(
-            [[None, *(i for i, w in enumerate(s) for _ in range(0, len(w.strip()), 2)), None] for s in sentences]
-        )
+@pytest.fixture(scope="module")
+def tokenizer():
+    """[CLS] an ##na met b ##o [SEP]; blanks have no pieces."""
+    return PreTrainedTokenizerFast(tokenizer_object=word_pieces(), model_max_length=8, **SPECIAL)
 
 
 SENTENCES = [["Anna", "met", "Bo"], ["Hi"]]
 
 
-def test_labels_at_first_pieces():
-    first, second = tokenize_words(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
-    assert first["words"] == [False, True, False, True, False, True, False]
-    assert first["labels"] == [-100, 1, -100, 0, -100, 3, -100]
-    assert second == {"input_ids": [0, 5, 0], "attention_mask": [1] * 3, "words": [False, True, False]} | {
-        "labels": [-100, 0, -100]
-    }
-    assert "labels" not in tokenize_words(Tokenizer(), SENTENCES)[0]
-    assert tokenize_words(Tokenizer(), []) == []
+def test_labels_at_first_pieces(tokenizer):
+    first, second = tokenize_words(tokenizer, SENTENCES, [[1, 0, 3], [0]])
+    assert first["words"] == [False, True, False, True, True, False, False]
+    assert first["labels"] == [-100, 1, -100, 0, 3, -100, -100]
+    assert second["input_ids"] == tokenizer("Hi")["input_ids"]
+    assert (second["words"], second["labels"]) == ([False, True, False, False], [-100, 0, -100, -100])
+    assert "labels" not in tokenize_words(tokenizer, SENTENCES)[0]
+    assert tokenize_words(tokenizer, []) == []
 
 
 @pytest.mark.parametrize(
@@ -55,16 +39,14 @@ def test_labels_at_first_pieces():
         ([["a"]], [], "1 sentences, but labels of 0"),
     ],
 )
-def test_lost_words(sentences, labels, complaint):
+def test_lost_words(tokenizer, sentences, labels, complaint):
     with pytest.raises(InputError, match=complaint):
-        tokenize_words(Tokenizer(), sentences, labels)
+        tokenize_words(tokenizer, sentences, labels)
 
 
 def test_tokenizer_without_word_ids():
-    slow = Tokenizer()
-    slow.is_fast = False
     with pytest.raises(InputError, match="fast"):
-        tokenize_words(slow, SENTENCES)
+        tokenize_words(SimpleNamespace(is_fast=False), SENTENCES)
 
 
 def test_first_pieces_are_the_tokens():
@@ -87,19 +69,19 @@ def test_missing_words_are_found(ids, counts, complaint):
         first_subwords(ids, counts)
 
 
-def test_mini_batches_are_padded():
-    rows = tokenize_words(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
-    batch = TokenCollator(pad_token_id=9)(rows)
-    assert batch["input_ids"][1].tolist() == [0, 5, 0, 9, 9, 9, 9]
-    assert batch["attention_mask"].sum(1).tolist() == [7, 3]
+def test_mini_batches_are_padded(tokenizer):
+    rows = tokenize_words(tokenizer, SENTENCES, [[1, 0, 3], [0]])
+    batch, ids = TokenCollator(pad_token_id=9)(rows), rows[1]["input_ids"]
+    assert batch["input_ids"][1].tolist() == [*ids, 9, 9, 9]
+    assert batch["attention_mask"].sum(1).tolist() == [7, 4]
     assert batch["words"].dtype == torch.bool
     assert batch["words"].sum(1).tolist() == [3, 1]
     assert batch["labels"][1].tolist() == [-100, 0, -100, -100, -100, -100, -100]
     left = TokenCollator(9, side="left", fillers={"weight": 0.5})(
         [{**row, "weight": [1.0] * len(row["words"])} for row in rows]
     )
-    assert left["input_ids"][1].tolist() == [9, 9, 9, 9, 0, 5, 0]
-    assert left["weight"][1].tolist() == [0.5] * 4 + [1.0] * 3
+    assert left["input_ids"][1].tolist() == [9, 9, 9, *ids]
+    assert left["weight"][1].tolist() == [0.5] * 3 + [1.0] * 4
     given = [{name: torch.tensor(values) for name, values in row.items()} for row in rows]
     assert all(TokenCollator(9)(given)[name].equal(batch[name]) for name in batch)
     assert TokenCollator()([]) == {}

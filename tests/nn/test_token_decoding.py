@@ -52,14 +52,11 @@ def scored(scores, transitions):
     return found
 
 
-def drawn_transitions():
-    return Transitions(torch.randn(5), torch.randn(5, 5), torch.randn(5))
-
-
 @pytest.mark.parametrize("pool", ["first", "mean", "max"])
 def test_spans_and_probabilities_by_enumeration(pool, bert):
     torch.manual_seed(0)
-    logits, transitions = 2 * torch.randn(1, 9, 5), drawn_transitions()  # [CLS], 5 pieces, [SEP], 2 of padding
+    logits = 2 * torch.randn(1, 9, 5)  # [CLS], 5 pieces, [SEP], 2 of padding
+    transitions = Transitions(torch.randn(5), torch.randn(5, 5), torch.randn(5))
     logs = logits[0].log_softmax(1)
     pieces = [[1, 2], [3], [4, 5]]
     own = {
@@ -245,9 +242,7 @@ def test_wrong_arguments(logits, options, error, named, bert):
 def test_code_of_the_page(bert, monkeypatch, capsys):
     """Of how_to/decode_tokens, with random weights in place of pretrained ones."""
     labels = dict(enumerate(["O", "B-MISC", "I-MISC", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"]))
-    config = transformers.BertConfig(
-        vocab_size=100, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, id2label=labels
-    )
+    config = transformers.BertConfig(vocab_size=100, id2label=labels, **SIZES)
     network = transformers.BertForTokenClassification(config).eval()
     monkeypatch.setattr(transformers.AutoModelForTokenClassification, "from_pretrained", lambda name: network)
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name: bert)

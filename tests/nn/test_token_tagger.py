@@ -1,24 +1,19 @@
 """An encoder with a head in one module: rows, training by the Trainer of transformers, spans, saved folders."""
 
-import os
 from math import isfinite
-from pathlib import Path
 
 import pytest
 import torch
 from datasets import Dataset
 from torch.optim import AdamW
-from torch.utils.data import DataLoader
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
 
 from structperc.criteria import CRFLoss, HingeLoss, MCEFLoss, TokenCrossEntropyLoss
-from structperc.data import LabelSet, read_conll
-from structperc.data.tag_schemes import first_violation, to_iob2
+from structperc.data.tag_schemes import first_violation
 from structperc.errors import InputError
-from structperc.metrics import segment_f1_score
 from structperc.nn import TokenTagger
 from structperc.optim import ParameterGroups
-from tests.encoders.tiny_models import save_bert, save_deberta, save_modernbert, save_roberta
+from tests.encoders.tiny_models import save_bert, save_modernbert, save_roberta
 
 LABELS = ["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]  # O is neither first nor last
 SENTENCES = [["Anna", "met", "Bo", "in", "Rome"], ["Bo", "\u200b", "Anna"], ["no"]]
@@ -28,21 +23,6 @@ GOLD = [["B-PER", "O", "B-PER", "O", "B-LOC"], ["B-PER", "I-PER", "I-PER"], ["O"
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
-
-
-@pytest.fixture(scope="module")
-def roberta(tmp_path_factory):
-    return save_roberta(tmp_path_factory.mktemp("models") / "roberta")
-
-
-@pytest.fixture(scope="module")
-def modernbert(tmp_path_factory):
-    return save_modernbert(tmp_path_factory.mktemp("models") / "modernbert")
-
-
-@pytest.fixture(scope="module")
-def deberta(tmp_path_factory):
-    return save_deberta(tmp_path_factory.mktemp("models") / "deberta")
 
 
 def made(folder, labels=LABELS, **options):
@@ -55,12 +35,8 @@ def collated(tagger, rows=None, side="right"):
     return DataCollatorForTokenClassification(tagger.tokenizer)(rows or tagger.encode(SENTENCES, GOLD))
 
 
-def optimizer_of(tagger, encoder, head):
-    return AdamW(ParameterGroups({"": head, "encoder": encoder})(tagger.train()))
-
-
 def fit(tagger, steps, sentences=SENTENCES, gold=GOLD, encoder=3e-3, head=0.03):
-    optimizer = optimizer_of(tagger, encoder, head)
+    optimizer = AdamW(ParameterGroups({"": head, "encoder": encoder})(tagger.train()))
     batch = collated(tagger, tagger.encode(sentences, gold))
     losses = []
     for _ in range(steps):
@@ -74,9 +50,9 @@ def fit(tagger, steps, sentences=SENTENCES, gold=GOLD, encoder=3e-3, head=0.03):
 # -- rows -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_labels_stand_at_first_subwords(kind, request):
-    tagger = made(request.getfixturevalue(kind))
+@pytest.mark.parametrize("save", [save_bert, save_roberta])
+def test_labels_stand_at_first_subwords(save, tmp_path):
+    tagger = made(save(tmp_path))
     rows = tagger.encode(SENTENCES, GOLD)
     assert tagger.names(row["labels"] for row in rows) == GOLD
     for row, words in zip(rows, SENTENCES, strict=True):
@@ -338,11 +314,11 @@ def trained_by_trainer(model, folder, steps, **options):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
-    [("bert", {"task_type": "TOKEN_CLS"}), ("modernbert", {"target_modules": ["Wqkv"]}), ("deberta", {})],
+    ("save", "options"),
+    [(save_bert, {"task_type": "TOKEN_CLS"}), (save_modernbert, {"target_modules": ["Wqkv"]})],
 )
-def test_adapters_are_trained_saved_merged_and_loaded(kind, options, peft, request, tmp_path):
-    folder = request.getfixturevalue(kind)
+def test_adapters_are_trained_saved_merged_and_loaded(save, options, peft, tmp_path):
+    folder = save(tmp_path / "encoder")
     model = adapted(peft, made(folder), **options)
     before = {name: one.clone() for name, one in model.state_dict().items() if isinstance(one, torch.Tensor)}
     trained_by_trainer(model, tmp_path / "trained", 60)
@@ -392,35 +368,3 @@ def test_other_inputs(bert):
     torch.testing.assert_close(found.loss, made(bert)(**batch).loss)
     with pytest.raises(InputError, match="position_ids"):
         made(bert)(**batch, position_ids=torch.zeros_like(batch["input_ids"]))
-
-
-# -- a real encoder -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_fine_tuning_of_a_real_encoder(corpora):
-    folder = Path(os.environ.get("STRUCTPERC_PRETRAINED", "")) / "minilm"
-    if not (folder / "config.json").is_file():
-        pytest.skip("no folder minilm of a pretrained model in STRUCTPERC_PRETRAINED")
-    rows = read_conll(corpora / "conll2003" / "eng.train", ["word", None, None, "label"], progress=False)[:100]
-    pairs = [(words, to_iob2(labels)) for words, labels in zip(rows["word"], rows["label"], strict=True)]
-    words, gold = map(list, zip(*[pair for pair in pairs if 4 < len(pair[0]) < 15][:32], strict=True))
-    tagger = made(folder, LabelSet.from_corpus([label for own in gold for label in own], "IOB2"))
-    batches = DataLoader(
-        tagger.encode(words, gold), 8, shuffle=True, collate_fn=DataCollatorForTokenClassification(tagger.tokenizer)
-    )
-    optimizer, losses = optimizer_of(tagger, 2e-4, 1e-2), []
-    for _ in range(5):
-        losses.append(0.0)
-        for batch in batches:
-            optimizer.zero_grad()
-            loss = tagger(**batch).loss
-            loss.backward()
-            optimizer.step()
-            losses[-1] += loss.item()
-    predicted = tagger.tag(words)
-    assert losses[-1] < losses[0] / 5
-    assert all(first_violation(labels, "IOB2") is None for labels in predicted)
-    assert segment_f1_score(gold, predicted) > 0.8
-    text = "EU rejects German call to boycott British lamb ."
-    assert [text[one.start : one.end] for one in tagger.predict([text])[0]] == ["EU", "German", "British"]

@@ -1,6 +1,5 @@
 """What a user sees of a training: one line that changes, and what was best when it is over."""
 
-import csv
 import io
 import json
 import re
@@ -13,6 +12,7 @@ from structperc import progress
 from structperc.reports import training_progress as epoch_bar
 from structperc.reports.training_progress import RUNNING, EpochBar, duration, format_metric, score_name
 from structperc.training.report import results_table
+from tests.checkpoints import logged
 from tests.terminal import terminal
 
 EPOCHS = 3
@@ -41,17 +41,12 @@ def watched(fit):
     return written.text, printed, run
 
 
-def scores(run):
-    with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
-        return [float(line["dev/score"]) for line in csv.DictReader(file) if line["dev/score"]]
-
-
 def test_bar(watched):
     written, _, run = watched
     lines = re.split(r"\r|\n|\x1b\[A", written)
     assert max(map(len, lines)) <= 80
     last = [line for line in lines if line.startswith(f"epoch {EPOCHS}/{EPOCHS}")][-1]
-    found = scores(run)
+    found = logged(run, "dev/score")
     assert f"dev F1 {100 * found[-1]:.2f}, error " in last
     assert max(found) <= 1
     assert [f"epoch {epoch}/{EPOCHS}" in written for epoch in range(1, EPOCHS + 1)] == [True] * EPOCHS
@@ -60,7 +55,7 @@ def test_bar(watched):
 
 def test_the_best_epoch_is_named(watched):
     _, printed, run = watched
-    found = scores(run)
+    found = logged(run, "dev/score")
     best = found.index(max(found)) + 1
     assert f"best epoch: {best} of {EPOCHS} (dev F1 {100 * max(found):.2f})\n" in printed
     assert json.loads((run / "results.json").read_text())["best_epoch"] == best
@@ -97,7 +92,7 @@ def test_files_get_a_line_for_each_epoch(fit, caplog):
     assert "\r" not in written.getvalue()
     lines = [line for line in caplog.messages if line.startswith("epoch ")]
     assert len(lines) == EPOCHS
-    for number, (line, score) in enumerate(zip(lines, scores(run), strict=True), 1):
+    for number, (line, score) in enumerate(zip(lines, logged(run, "dev/score"), strict=True), 1):
         assert line.startswith(f"epoch {number} of {EPOCHS}: dev F1 {100 * score:.2f}, error ")
         assert re.search(r", \d+ updates in [\d.]+ s, \d+ s (left|in all)$", line)
 
@@ -115,14 +110,6 @@ def test_lines_within_long_epochs(fit, caplog, monkeypatch):
     assert [line.partition(":")[0] for line in lines[:3]] == [f"epoch 1 of 1, {part} %" for part in (25, 50, 75)]
     assert "scoring dev: 100 %" in lines
     assert all(line.endswith(" left") for line in lines[:3])
-
-
-def test_epochs_of_a_resumed_run(make_runs, caplog):
-    small = make_runs("resumed")
-    assert small("fit", "--trainer.max_epochs=1") == 0
-    caplog.clear()
-    assert small("fit", "--trainer.max_epochs=2", "--ckpt_path=last") == 0
-    assert [line.partition(":")[0] for line in caplog.messages if line.startswith("epoch ")] == ["epoch 2 of 2"]
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])

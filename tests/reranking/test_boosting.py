@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from structperc.errors import InputError
-from structperc.reranking import Boosting, Examples
+from structperc.reranking import Boosting
 from structperc.reranking.boosting import best_w0
+from tests.rerankers import examples_of
 
 HISTORY = ("chosen", "steps", "losses", "touched")
 
@@ -27,16 +28,6 @@ def drawn(seed, S=12, K=5, F=15, share=0.4, step=0.0):
         first = [round(x / step) * step for x in first] if step else first
         lists.append((features, first, chance.choice([None, *range(n), *range(n)])))
     return lists
-
-
-def examples_of(lists, F, K):
-    """Lists as Examples; candidates that are not valid have features, too, which mean nothing."""
-    padded = [[*features, *[range(0, F, 2)] * (K - len(features))] for features, *_ in lists]
-    pairs = [(s * K + k, f) for s, row in enumerate(padded) for k, own in enumerate(row) for f in own]
-    labellings, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
-    first = torch.tensor([[*scores, *[math.nan] * (K - len(scores))] for _, scores, _ in lists], dtype=torch.float64)
-    correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
-    return Examples.from_pairs(labellings, ids, first, first.isfinite(), correct, F)
 
 
 class Naive:
@@ -181,9 +172,6 @@ def test_vanishing_loss():
     assert ranker.stop_reason
 
 
-# -- w0 -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("seed", "scale"), [(0, 1e-3), (1, 1.0), (2, 1e4)])
 def test_w0_is_the_best_of_a_fine_grid(seed, scale):
     differences = torch.randn(40, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
@@ -214,9 +202,6 @@ def test_w0_with_overflow():
     lists = [([{0}, {1}], [-300.0, 0.0], 0)]
     with pytest.raises(InputError, match="w0 = 10"):
         Boosting(w0=10).start(examples_of(lists, 2, 2))
-
-
-# -- states ---------------------------------------------------------------------------------------------------
 
 
 def test_totals_of_new_lists():

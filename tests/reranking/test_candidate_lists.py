@@ -11,6 +11,7 @@ from structperc.errors import InputError
 from structperc.reranking import CandidateLists, ListBatch
 from structperc.reranking import candidate_lists as lists
 from structperc.structures import Candidates
+from tests.checkpoints import assert_same
 from tests.errors import error_message
 
 
@@ -41,12 +42,6 @@ def collected(rows, k, n_labels, size=3):
     batches = [order[i : i + size] for i in range(0, len(order), size)]
     lengths = [labels.shape[1] for labels, *_ in rows]
     return CandidateLists.collect(lengths, k, n_labels, ((torch.tensor(b), padded(rows, b)) for b in batches))
-
-
-def assert_same(a, b):
-    for x, y in zip([*a.candidates, a.gold_scores], [*b.candidates, b.gold_scores], strict=True):
-        assert x.dtype == y.dtype
-        assert torch.equal(x, y)
 
 
 CASES = {
@@ -85,9 +80,6 @@ def test_contain():
     gold = [rows[0][0][0], torch.tensor([0, 0]), rows[2][0][0].add(1), torch.tensor([], dtype=torch.int64)]
     rows[2] = (rows[2][0][:1].expand(3, -1), *rows[2][1:])
     assert collected(rows, 3, 4).contains(torch.cat(gold)).tolist() == [True, False, False, True]
-
-
-# -- files ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

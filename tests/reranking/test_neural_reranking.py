@@ -1,33 +1,31 @@
 """Re-rankers of a neural first model: folds with words of their own, lists without dropout, the cache, saved models."""
 
-import json
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
-import pytorch_lightning as pl
 import torch
 
 from structperc.chain import KBest, path_score
-from structperc.criteria import CRFLoss, MarginLoss, MEMMLoss
+from structperc.criteria import CRFLoss, MarginLoss
 from structperc.encoders import BiLSTM, CharCNN, Transformer, WordEmbedding
 from structperc.encoders.pretrained import load_pretrained
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import LexiconShapes, PhraseConsistency, QuotedEntity, StartBigrams, WholeEntity
 from structperc.optim import Perceptron
-from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
+from structperc.reranking import Boosting, FirstScore, LocalFeatures, jackknife
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import TENSORS
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.reranker import Reranker
-from structperc.scorers import Neural, SparseLinear, Sum
+from structperc.scorers import Neural, SparseLinear
 from structperc.taggers.tagger import Tagger
 from tests.checkpoints import assert_same
 from tests.encoders.tiny_models import save_bert
-from tests.forks import printing, run_code
-from tests.rerankers import QUIET, Text, fit
+from tests.rerankers import QUIET, Text
+from tests.tiny import fit
 
 FOLDS, N = 2, 5
 
@@ -52,13 +50,10 @@ def make_plan(cache, **options):
     return JackKnife(**{"folds": FOLDS, "epochs": 2, "cache": str(cache), **options})
 
 
-def global_features():
-    return [WholeEntity(), LexiconShapes(typed=False), StartBigrams(), QuotedEntity()]
-
-
 def make_ranked(cache, ranker, **options):
     parts = {"first": make_first(), "jackknife": make_plan(cache), "min_sequences": 1, **options}
-    return GlobalReranker(ranker=ranker, search=KBest(N), nonlocal_features=global_features(), **parts)
+    features = [WholeEntity(), LexiconShapes(typed=False), StartBigrams(), QuotedEntity()]
+    return GlobalReranker(ranker=ranker, search=KBest(N), nonlocal_features=features, **parts)
 
 
 def compared(cache, scorer, **options):
@@ -66,20 +61,6 @@ def compared(cache, scorer, **options):
     return Reranker(
         scorer=scorer, criterion=MarginLoss(C=1), search=KBest(N), nonlocal_features=[PhraseConsistency()], **parts
     )
-
-
-KINDS = {
-    "boosting": lambda cache: make_ranked(cache, Boosting(rounds=6)),
-    "vote": lambda cache: make_ranked(cache, VotedPerceptron("vote", shuffle=True)),
-    "re-ranking 2": lambda cache: compared(
-        cache, LocalFeatures(SparseLinear()), first=make_first(features=templates())
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("candidates")
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +102,14 @@ def same_models(a, b):
 # -- first models ---------------------------------------------------------------------------------------------
 
 
-def by_hand(seen, labels, data, fold, epochs=2, **options):
+def by_hand(seen, labels, data, fold, **options):
     """A first model made and trained by a plain trainer, after the seed of its fold."""
     seed_all(1, fold)
     first = make_first()
     first.features.fit(seen)
     first.scorer.build_vocabulary(seen)
     first.allocate(labels)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **QUIET}
-    pl.Trainer(max_epochs=epochs, **quiet, **options).fit(first, datamodule=TrainingPart.from_corpus(seen, data))
+    fit(first, TrainingPart.from_corpus(seen, data), 2, **options)
     return first
 
 
@@ -194,26 +174,6 @@ def test_lists_are_the_k_best_without_dropout(made):
     assert not any(part.training for part in made[0].tagger.modules())
 
 
-def features_and_vectors():
-    scorer = Sum([SparseLinear(sparse_grad=False), Neural(bilstm(), transitions=False)])
-    return Tagger(templates(), scorer, CRFLoss(), KBest(1), ADAM)
-
-
-def assert_saved(reranker, data, folder):
-    """Trained, saved and loaded, it gives the candidates that it gave before."""
-    reranker.train_first(data, **QUIET)
-    fit(reranker, data, 1)
-    reranker.finalize()
-    reranker.save(folder / "model")
-    corpus = data.corpus("test")
-    assert Tagger.load(folder / "model").kbest(corpus, N) == reranker.kbest(corpus, N)
-
-
-@pytest.mark.slow
-def test_first_model_of_features_and_vectors(tmp_path, data):
-    assert_saved(make_ranked(tmp_path, Boosting(rounds=2), first=features_and_vectors()), data, tmp_path)
-
-
 def test_a_transformer_as_first_model(tmp_path, data):
     """Every fold starts from the folder, whose files are part of the name in the cache."""
     folder, plan = save_bert(tmp_path / "bert"), make_plan(tmp_path / "cache", epochs=1)
@@ -222,7 +182,12 @@ def test_a_transformer_as_first_model(tmp_path, data):
     frozen = plan(firsts[0], data, N, **QUIET).tagger.scorer.encoder.network
     assert_same(frozen.state_dict(), load_pretrained(str(folder))[0].state_dict())
     reranker = make_ranked(tmp_path, Boosting(rounds=2), first=firsts[1], jackknife=plan)
-    assert_saved(reranker, data, tmp_path)
+    reranker.train_first(data, **QUIET)
+    fit(reranker, data, 1)
+    reranker.finalize()
+    reranker.save(tmp_path / "model")
+    corpus = data.corpus("test")
+    assert Tagger.load(tmp_path / "model").kbest(corpus, N) == reranker.kbest(corpus, N)
     save_bert(folder, num_hidden_layers=1)
     assert len(names | {plan.fingerprint(first, data, N) for first in firsts}) == 4
 
@@ -258,13 +223,9 @@ def with_words(**options):
 
 
 CHANGES = {
-    "no characters": with_words,
     "cutoff": partial(with_words, cutoff=2),
-    "case": partial(with_words, fold=True),
-    "hidden": lambda: make_first(bilstm(hidden=7)),
     "dropout": lambda: make_first(bilstm(dropout=0.4)),
     "transitions": lambda: Tagger(None, Neural(bilstm(), transitions=False), CRFLoss(), KBest(1), ADAM),
-    "criterion": lambda: make_first(criterion=MEMMLoss()),
     "learning rate": lambda: make_first(optimizer=partial(torch.optim.Adam, lr=0.01)),
     "templates": lambda: make_first(features=templates()),
 }
@@ -288,62 +249,21 @@ def test_word_vectors_in_the_fingerprint(tmp_path, data):
 
 # -- saved re-rankers -----------------------------------------------------------------------------------------
 
-LABEL = """
-import json, sys
-from structperc.taggers.tagger import Tagger
-sentences, documents = json.loads(sys.argv[1])
-found = []
-for folder in sys.argv[2:]:
-    tagger = Tagger.load(folder)
-    found.append(tagger.kbest(tagger.read(sentences, documents), 5))
-json.dump([[[[one.labels, one.score.hex()] for one in listed] for listed in model] for model in found], sys.stdout)
-"""
 
-
-@pytest.fixture(scope="module")
-def rerankers(cache, data):
-    """Of each kind, after two epochs, as a trainer leaves it."""
-    made = {}
-    for name, make in KINDS.items():
-        made[name] = make(cache)
-        made[name].train_first(data, **QUIET)
-        fit(made[name], data, 2)
-        made[name].finalize()
-    return made
-
-
-@pytest.fixture(params=KINDS)
-def reranker(request, rerankers):
-    return rerankers[request.param]
-
-
-def outcome(found):
-    return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
-
-
-@pytest.mark.long  # tests/taggers/test_inference.py has new processes of other models
-def test_same_bits_in_a_new_process(rerankers, data, fork_server, tmp_path):
-    corpus = data.corpus("test")
-    text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
-    documents = [i // 2 for i in range(len(text))]
-    wanted = []
-    for name, one in rerankers.items():
-        one.save(tmp_path / name)
-        wanted.append(outcome(one.kbest(one.read(text, documents), 5)))
-        assert len({score for listed in wanted[-1] for _, score in listed}) > len(wanted[-1])
-    log, out = tmp_path / "log", tmp_path / "out"
-    given = [json.dumps([text, documents]), *(str(tmp_path / name) for name in rerankers)]
-    assert fork_server(log, printing, out, run_code, LABEL, *given).status == 0, log.read_text()
-    assert json.loads(out.read_text()) == wanted
-
-
-def test_decoding_without_dropout(reranker, data):
+@pytest.mark.parametrize("kind", ["global", "local"])
+def test_decoding_without_dropout(cache, data, kind):
+    if kind == "global":
+        reranker = make_ranked(cache, Boosting(rounds=6))
+    else:
+        reranker = compared(cache, LocalFeatures(SparseLinear()), first=make_first(features=templates()))
+    reranker.train_first(data, **QUIET)
+    fit(reranker, data, 1)
     corpus = data.corpus("dev")
-    labels, found = reranker.label(corpus), outcome(reranker.kbest(corpus, N))
+    labels, found = reranker.label(corpus), reranker.kbest(corpus, N)
     batch = reranker.encode(corpus)[[0, 1, 2]]
     reranker.train()
     assert reranker.label(corpus) == labels
-    assert outcome(reranker.kbest(corpus, N)) == found
+    assert reranker.kbest(corpus, N) == found
     with torch.no_grad():
         assert not torch.equal(reranker.first(batch).unary, reranker.first(batch).unary)
         reranker.eval()

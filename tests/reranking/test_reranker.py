@@ -2,31 +2,30 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
-import pytorch_lightning as pl
 import torch
 from safetensors.torch import load_file
 
 from structperc.analysis.explanation import explain
 from structperc.analysis.nbest import nbest_scores
 from structperc.chain import KBest, kbest, path_score
-from structperc.criteria import CRFLoss, LocalAndNonlocal, MarginLoss
+from structperc.criteria import CRFLoss, MarginLoss, PerceptronLoss
 from structperc.data.tag_schemes import spans
 from structperc.datamodules.sources import Conll, Synthetic
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
 from structperc.models import ChainModel, Model
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.optim import Perceptron
 from structperc.reranking import FirstScore, LocalFeatures, LocalSum
-from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
+from tests.rerankers import QUIET, make_first
+from tests.tiny import fit
 
-TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
 first_score = partial(FirstScore, unit=4.0)
 
 
@@ -38,15 +37,9 @@ def both():
     return LocalSum([first_score(), local_features()])
 
 
-def make_first(**options):
-    features = FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], ["bias"], cutoff=1, progress=False)
-    options = {"criterion": MarginLoss(C=5), "search": KBest(2), "optimizer": Perceptron, **options}
-    return Tagger(features, SparseLinear(transitions=False), **options)
-
-
 def make_reranker(cache, local=first_score, **options):
     parts = {
-        "first": make_first(),
+        "first": make_first(MarginLoss(C=5), 2, Perceptron),
         "criterion": MarginLoss(C=5),
         "search": KBest(4),
         "nonlocal_features": [PhraseConsistency(), ConjunctionConsistency()],
@@ -58,11 +51,6 @@ def make_reranker(cache, local=first_score, **options):
     return Reranker(scorer=local(), **parts)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("candidates")
-
-
 @pytest.fixture
 def data():
     return Synthetic(unit="document", train=5, dev=3, test=2, batch_size=1)
@@ -72,7 +60,7 @@ def data():
 def reranker(cache, data):
     """With its first model, and random weights for the second."""
     made = make_reranker(cache, both)
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     data.encode(made.encode, "fit")
     torch.manual_seed(1)
     for parameter in made.parameters():
@@ -106,11 +94,8 @@ def test_training_with_total_scores(reranker, data):
             wanted = total_by_hand(reranker, one, one.gold[:, None], float(listed.gold_scores[b]))
             assert float(gold[b]) == pytest.approx(wanted, rel=1e-4, abs=1e-3)
             for k in range(reranker.lists.k):
-                labels, first = (
-                    listed.candidates.labels[b : b + 1, k : k + 1, :T],
-                    float(listed.candidates.scores[b, k]),
-                )
-                wanted = total_by_hand(reranker, one, labels, first)
+                labels = listed.candidates.labels[b : b + 1, k : k + 1, :T]
+                wanted = total_by_hand(reranker, one, labels, float(listed.candidates.scores[b, k]))
                 assert float(total[b, k]) == pytest.approx(wanted, rel=1e-4, abs=1e-3)
 
 
@@ -122,7 +107,7 @@ def f1(labels, wanted):
 
 def test_closest_candidate_as_gold(cache, data):
     made = make_reranker(cache, both, correct="closest")
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     data.encode(made.encode, "fit")
     rows, outside = data.encoded("train"), 0
     for row in range(len(rows)):
@@ -148,15 +133,14 @@ def test_commands_on_rerankers(reranker, data):
         (best,) = [candidate for candidate in one.candidates if candidate.rank == 1]
         batch = data.encoded("dev")[[row]]
         assert best.labels == reranker.labels.decode(reranker.decode(batch)[0])
-        assert best.total == pytest.approx(
-            float(reranker.rescore(batch, kbest(reranker(batch), 6)).scores[0, 0]), abs=0.01
-        )
+        total = reranker.rescore(batch, kbest(reranker(batch), 6)).scores[0, 0]
+        assert best.total == pytest.approx(float(total), abs=0.01)
     chosen = nbest_scores(reranker, corpus, [6], progress=False).rows[0].chosen
     assert chosen.f1 == pytest.approx(evaluate(reranker, data, "dev").compute()["score"])
 
 
 def test_decoding_takes_the_best_total(reranker, data):
-    rows = data.encoded("dev")
+    rows, corpus = data.encoded("dev"), data.corpus("dev")
     for row in range(len(rows)):
         batch = rows[[row]]
         with torch.no_grad():
@@ -167,26 +151,13 @@ def test_decoding_takes_the_best_total(reranker, data):
             for path, first in zip(paths, candidates.scores[0], strict=True)
         ]
         assert torch.equal(reranker.decode(batch)[0], paths[max(range(6), key=total_scores.__getitem__)][0, 0])
-        (found,) = reranker.kbest(data_part(data, row), 3)
+        (found,) = reranker.kbest(corpus.subset(np.arange(len(corpus)) == row), 3)
         assert [one.score for one in found] == pytest.approx(sorted(total_scores, reverse=True)[:3], rel=1e-4, abs=1e-3)
-
-
-def data_part(data, row):
-    corpus = data.corpus("dev")
-    return corpus.subset(torch.arange(len(corpus)).eq(row).numpy())
-
-
-def test_independence_of_the_batch(reranker, data):
-    rows = data.encoded("dev")
-    together = reranker.decode(rows[[0, 1, 2]])
-    for row in range(3):
-        alone = reranker.decode(rows[[row]])[0]
-        assert torch.equal(together[row, : len(alone)], alone)
 
 
 def test_without_weights_the_first_model_decides(cache, data):
     made = make_reranker(cache, both)
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     corpus = data.corpus("dev")
     assert made.label(corpus) == made.first.label(corpus)
 
@@ -194,7 +165,7 @@ def test_without_weights_the_first_model_decides(cache, data):
 def test_fewer_paths_than_candidates(cache, data):
     """-inf of what does not exist neither wins nor leads to NaN, whatever the sign of w0."""
     made = make_reranker(cache)
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     for weight in (-1.0, 0.0, 1.0):
         with torch.no_grad():
             made.scorer.weight.fill_(weight)
@@ -205,18 +176,12 @@ def test_fewer_paths_than_candidates(cache, data):
 
 
 def test_lists_with_missing_candidates_train(tmp_path):
-    """Sentences of one token have fewer labellings than the list has places."""
-    data = Synthetic(unit="document", train=7, dev=1, test=1)
-    short = data.corpus("train").subset(torch.ones(7).bool().numpy())
-    kept = torch.zeros(short.tokens).bool()
-    kept[torch.from_numpy(short.starts[:-1])] = True
-    columns = {role: [v for v, k in zip(values, kept, strict=True) if k] for role, values in short.columns.items()}
-    columns["label"] = ["B-PER", "O", "B-LOC", "O", "B-PER", "O", "O"]
-    boundaries = torch.arange(8).numpy()
-    data._corpora["train"] = type(short)(columns, boundaries, boundaries, short.documents)
-    data._corpora |= {"dev": None, "test": None}
-    made = make_reranker(tmp_path, search=KBest(10))
-    made.train_first(data, **TRAINER)
+    """Sentences of one token have fewer label sequences than the list has places."""
+    sequences = ("a B-PER\n\nb O", "c B-LOC", "a O", "b B-PER", "c O", "d O")
+    (tmp_path / "t.conll").write_text("".join(f"-DOCSTART- O\n\n{one}\n\n" for one in sequences))
+    data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "label"], unit="document")
+    made = make_reranker(tmp_path / "lists", search=KBest(10))
+    made.train_first(data, **QUIET)
     assert not made.lists.valid.all()
     trainer = fit(made, data, 2)
     assert all(p.isfinite().all() for p in made.parameters())
@@ -224,13 +189,6 @@ def test_lists_with_missing_candidates_train(tmp_path):
 
 
 # -- training -------------------------------------------------------------------------------------------------
-
-
-def fit(made, data, epochs, **options):
-    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **TRAINER, **options}
-    trainer = pl.Trainer(max_epochs=epochs, **options)
-    trainer.fit(made, datamodule=data)
-    return trainer
 
 
 def naive_margin(made, data, epochs, C):
@@ -278,7 +236,7 @@ def vectors_of(made, batch):
 
 def test_training_is_the_margin_rule_on_the_lists(cache, data):
     made = make_reranker(cache, criterion=MarginLoss(C=3))
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     data.encode(made.encode, "fit")
     wanted, updates = naive_margin(made, data, 2, 3)
     assert updates
@@ -289,7 +247,7 @@ def test_training_is_the_margin_rule_on_the_lists(cache, data):
 
 def test_first_model_is_frozen(cache, data):
     made = make_reranker(cache, both)
-    made.train_first(data, **TRAINER)
+    made.train_first(data, **QUIET)
     before = {name: p.clone() for name, p in made.named_parameters()}
     trainer = fit(made, data, 1)
     (optimizer,) = trainer.optimizers
@@ -302,22 +260,6 @@ def test_first_model_is_frozen(cache, data):
     assert changed == {"scorer", "nonlocal_features"}
 
 
-def test_another_criterion_on_candidates(cache, data):
-    made = make_reranker(cache, local_features, criterion=LocalAndNonlocal(C=5))
-    made.train_first(data, **TRAINER)
-    fit(made, data, 1)
-    assert made.scorer.scorer.node.any()
-
-
-def test_starts_from_its_bayes_point(cache, data):
-    made = make_reranker(cache, local_features)
-    made.train_first(data, **TRAINER)
-    first = made.first.scorer.node.clone()
-    fit(made, data, 1, callbacks=[BayesPoint(passes=2)])
-    assert torch.equal(made.first.scorer.node, first)
-    assert made.scorer.scorer.node.any()
-
-
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +267,8 @@ def test_starts_from_its_bayes_point(cache, data):
     ("options", "message"),
     [
         ({"search": KBest(1)}, "search.k is 1"),
+        ({"search": KBest(1), "criterion": PerceptronLoss()}, "2 candidates"),
+        ({"correct": "nonsense"}, "correct "),
         ({"nonlocal_features": []}, "model.nonlocal_features"),
         ({"criterion": CRFLoss()}, "model.criterion: CRFLoss"),
         ({"first": make_first(nonlocal_features=[PhraseConsistency()])}, "first.nonlocal_features"),
@@ -335,25 +279,10 @@ def test_invalid_parts(tmp_path, options, message):
         make_reranker(tmp_path, **options)
 
 
-def test_one_candidate(tmp_path):
-    from structperc.criteria import PerceptronLoss
-
-    with pytest.raises(InputError, match="2 candidates"):
-        make_reranker(tmp_path, search=KBest(1), criterion=PerceptronLoss())
-
-
 def test_sentences_with_features_of_documents(tmp_path):
     made = make_reranker(tmp_path)
     with pytest.raises(InputError, match=r"PhraseConsistency .*data.unit: document"):
-        made.train_first(Synthetic(unit="sentence", train=7, dev=1, test=1), **TRAINER)
-    assert not list(tmp_path.iterdir())
-
-
-def test_labels_of_development_data(tmp_path, data):
-    corpus = data.corpus("dev")
-    data._corpora["dev"] = corpus.replace_column("label", ["B-NEW", *corpus.columns["label"][1:]])
-    with pytest.raises(InputError, match="'B-NEW'"):
-        make_reranker(tmp_path).train_first(data, **TRAINER)
+        made.train_first(Synthetic(unit="sentence", train=7, dev=1, test=1), **QUIET)
     assert not list(tmp_path.iterdir())
 
 
@@ -425,11 +354,11 @@ def test_training_from_incomplete_labels(tmp_path):
     options = {"unit": "document", "incomplete": True}
     data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "label"], **options)
     own = make_reranker(tmp_path / "lists", correct="closest", jackknife=JackKnife(2, 2, cache=str(tmp_path / "c")))
-    own.train_first(data, **TRAINER)
-    pl.Trainer(max_epochs=1, logger=False, enable_checkpointing=False, **TRAINER).fit(own, datamodule=data)
+    own.train_first(data, **QUIET)
+    fit(own, data, 1)
     assert own.tag([["Anna", "left"]])[0][0] != "O"
     with pytest.raises(InputError, match=r"t\.conll:4.*correct"):
-        make_reranker(tmp_path / "lists").train_first(data, **TRAINER)
+        make_reranker(tmp_path / "lists").train_first(data, **QUIET)
 
 
 def test_losses_are_multiplied_by_weights(reranker, data):
@@ -444,4 +373,4 @@ def test_weights_within_a_document(tmp_path):
     (tmp_path / "t.conll").write_text("-DOCSTART- 1 O\n\nAnna 2 B-PER\nleft 1 O\n")
     data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "weight", "label"], unit="document")
     with pytest.raises(InputError, match=r"t\.conll:4"):
-        make_reranker(tmp_path / "lists").train_first(data, **TRAINER)
+        make_reranker(tmp_path / "lists").train_first(data, **QUIET)

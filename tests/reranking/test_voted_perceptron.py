@@ -6,9 +6,10 @@ import random
 import pytest
 import torch
 
-from structperc.reranking import Examples, VotedPerceptron
+from structperc.reranking import VotedPerceptron
 from structperc.reranking import voted_perceptron as votes
 from tests.checkpoints import assert_same
+from tests.rerankers import examples_of
 
 F, K = 12, 5
 
@@ -28,17 +29,8 @@ def drawn(seed, S=15, n_features=F, correct=True):
     return lists
 
 
-def examples_of(lists, n_features=F):
-    pairs = [(s * K + k, f) for s, (features, *_) in enumerate(lists) for k, own in enumerate(features) for f in own]
-    candidate_ids, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
-    first = [[*scores, *[math.nan] * (K - len(scores))] for _, scores, _ in lists]
-    first = torch.tensor(first, dtype=torch.float64)
-    correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
-    return Examples.from_pairs(candidate_ids, ids, first, first.isfinite(), correct, n_features)
-
-
 def totals_of(ranker, lists):
-    examples = examples_of(lists)
+    examples = examples_of(lists, F, K)
     candidate_ids = examples.features.row_ids
     shuffled = torch.randperm(len(candidate_ids))
     return ranker.total_scores(candidate_ids[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
@@ -76,7 +68,7 @@ def literal_votes(kept, lists, unit):
 
 def trained(lists, passes, **options):
     ranker = VotedPerceptron(**options)
-    ranker.start(examples_of(lists))
+    ranker.start(examples_of(lists, F, K))
     for _ in range(passes):
         ranker.epoch()
     return ranker
@@ -98,7 +90,7 @@ def test_updates_are_multiplied_by_weights():
     lists, new, weights = drawn(1), drawn(2, S=9, correct=False), [(0.5, 2.0, 3.0)[s % 3] for s in range(15)]
     kept, mistakes = literal_passes(lists, [range(15)] * 2, 1.0, weights)
     ranker, loaded = VotedPerceptron(), VotedPerceptron()
-    ranker.start(examples_of(lists)._replace(weights=torch.tensor(weights, dtype=torch.float64)))
+    ranker.start(examples_of(lists, F, K)._replace(weights=torch.tensor(weights, dtype=torch.float64)))
     for _ in range(2):
         ranker.epoch()
     assert ranker.mistakes.tolist() == mistakes
@@ -132,18 +124,6 @@ def test_ties_go_to_the_higher_first_score():
     assert totals_of(ranker, new)[0].tolist() == [0, 0, 1, -math.inf, -math.inf]
 
 
-def test_by_hand():
-    """The second example is a mistake: +1 for feature 2, -1 for feature 1, -3 + 1 for the first score."""
-    lists = [([{0}, {1}], [-1.0, -2.0], 0), ([{0, 1}, {0, 2}], [-1.0, -3.0], 1), ([{0}, {1}], [-1.0, -2.0], 1)]
-    ranker = trained(lists, 1)
-    assert ranker.mistakes.tolist() == [1]
-    assert ranker.survival.tolist() == [1, 2]
-    assert dict(zip(ranker.update_ids.tolist(), ranker.update_signs.tolist(), strict=True)) == {1: -1, 2: 1}
-    assert ranker.update_first.tolist() == [-2.0]
-    assert ranker.weights.tolist()[:4] == pytest.approx([0, -2 / 3, 2 / 3, 0])
-    assert totals_of(ranker, [([{1}, {2}], [0.0, 0.0], None)])[0, :2].tolist() == [1, 2]
-
-
 def test_finished_after_a_pass_without_mistakes():
     ranker = trained([([{0}, {1}], [-1.0, -1.0], 1), ([{0}, {1}], [-1.0, -1.0], 1)], 1)
     assert (ranker.objective, ranker.stop_reason) == (1, None)
@@ -167,9 +147,6 @@ def test_a_list_without_candidates_gets_no_votes():
     total_scores = ranker.total_scores(torch.tensor([0, 3]), torch.tensor([1, 2]), first, valid)
     assert total_scores[0].tolist() == [-math.inf] * 3
     assert float(total_scores[1, :2].sum()) == int(ranker.survival.sum())
-
-
-# -- orders and states ----------------------------------------------------------------------------------------
 
 
 def test_shuffled_passes():

@@ -14,27 +14,8 @@ from structperc.text import (
     ud_tokens,
 )
 
-PARTS = [
-    "J.",
-    "No.",
-    "1.",
-    "12.",
-    "US$",
-    "5",
-    "etc.",
-    "Mr.",
-    "Anna",
-    "left",
-    "The",
-    "'",
-    '"',
-    ")",
-    "a.",
-    "é.",
-    "x_B.",
-    "3.5",
-    "\u200b",
-]
+PARTS = ["J.", "No.", "1.", "12.", "US$", "5", "etc.", "Mr.", "Anna", "left"]
+PARTS += ["The", "'", '"', ")", "a.", "é.", "x_B.", "3.5", "\u200b"]
 GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", "", "\u2069\n\n"]
 
 

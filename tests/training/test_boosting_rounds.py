@@ -16,7 +16,8 @@ from structperc.training.reranking import (
     totals,
     write_rounds,
 )
-from tests.rerankers import Text, fit, ready, training_lists
+from tests.rerankers import Text, ready, training_lists
+from tests.tiny import fit
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +64,6 @@ def test_weights_after_all_rounds():
     made = [Round(i, *one, 1.0, 1) for i, one in enumerate([("a", 0.5), ("b", -2.0), ("a", 0.25), ("c", 1.0)], 1)]
     assert totals(made) == [("b", -2.0), ("c", 1.0), ("a", 0.75)]
     assert totals([]) == []
-
-
-# -- files ----------------------------------------------------------------------------------------------------
 
 
 def test_files_hold_the_rounds(boosted, tmp_path):

@@ -28,8 +28,6 @@ def refused(tmp_path, monkeypatch):
     return refused
 
 
-# -- files ----------------------------------------------------------------------------------------------------
-
 SECRET = "a-line-of-the-file"
 
 
@@ -50,9 +48,6 @@ def test_other_files(refused, content, complaint):
     assert SECRET not in line
 
 
-# -- keys -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", [(), ("trainer",), ("model", "search", "init_args")], ids=".".join)
 def test_unknown_keys(refused, place):
     config = yaml.safe_load(QUICKSTART.read_text())
@@ -71,28 +66,20 @@ def test_unknown_keys(refused, place):
     [
         ("trainer:\n  max_epoch: 3", "o.yaml:2: trainer.max_epoch: "),
         ("trainer: [1]", "trainer: "),
-        ("model:\n  search:\n    init_args:\n      kk: 3", "o.yaml:4: model.search.kk: "),
         ("model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}", "o.yaml:2: model.search: "),
         (
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
             "o.yaml:2: model.nonlocal_features.0: ",
         ),
         ("model:\n  criterion: MarginLoss", "o.yaml:2: model.criterion: structperc.criteria.MarginLoss"),
-        ("model:\n  criterion: {class_path: structperc.chain.KBest}", "model.criterion: structperc.chain.KBest "),
         ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: os.getcwd "),
         ("model:\n  criterion: {class_path: structperc.criteria.Criterion}", " is abstract; use a subclass of it"),
         ("model: {search: {class_path: [a]}}", "o.yaml:1: model.search: class_path"),
         ("model: {search: {init_args: 3}}", "o.yaml:1: model.search.init_args: "),
-        ("model: {criterion: ''}", "o.yaml:1: model.criterion: class_path"),
         ("data:\n  init_args: {eval_batch_size: null}", "o.yaml:2: data.eval_batch_size: "),
         ("0: 1", "o.yaml:1: 0: "),
         ("trainer:\n  1: 2", "o.yaml:2: trainer.1: "),
-        ("checkpoint:\n  1: 2", "o.yaml:2: checkpoint.1: "),
         ("data:\n  types: {PER: A,\n    NO: B}", "data.types.False: expected a str"),
-        (
-            "model: {features: {gazetteers: {\n  1: {class_path: structperc.features.Gazetteer}}}}",
-            "o.yaml:2: model.features.gazetteers.1: expected a str",
-        ),
         (
             "trainer:\n  callbacks: [{class_path: GradientAccumulationScheduler, init_args: {scheduling: {a: 2}}}]",
             "o.yaml:2: trainer.callbacks.0.scheduling.a: expected a int",
@@ -111,7 +98,6 @@ def test_errors_name_file_and_line(refused, overlay, complaint):
         ("--model.search.k=null", "model.search.k: "),
         ("--lr_scheduler=StepLR", "lr_scheduler: "),
         ("--data.types={PER: A, PER: B}", "data.types: "),
-        ("stray", "stray is not an option; write --KEY=VALUE"),
         ("quickstart", "quickstart is not an option; write -c pkg:quickstart"),
         (__file__, f"{__file__} is not an option; "),
     ],
@@ -123,7 +109,6 @@ def test_errors_of_options(refused, option, complaint):
 @pytest.mark.parametrize(
     ("option", "meant"),
     [
-        ("--lr=0.1", "model.optimizer.lr"),
         ("--model.lr=0.1", "model.optimizer.lr"),
         ("--k=4", "model.search.k"),
         ("--optimiser.average=false", "model.optimizer.average"),
@@ -150,10 +135,9 @@ def test_a_folder_is_no_configuration(refused, tmp_path):
     assert refused("-c", str(tmp_path)).startswith(f"--config {tmp_path}: this is a folder")
 
 
-@pytest.mark.parametrize("command", ["fit", "validate", "rerank"])
+@pytest.mark.parametrize("command", ["fit", "rerank"])
 def test_command_without_configuration(fails, command):
-    assert f"{command}: no configuration given" in (line := fails(command))
-    assert "structperc init" in line
+    assert f"{command}: no configuration" in fails(command)
 
 
 @pytest.mark.parametrize(

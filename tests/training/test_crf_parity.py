@@ -20,8 +20,6 @@ from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
 from tests.tiny import EDGE, Loops, Sentences, fit, make_tagger, sentences, weights_of
 
-# -- scipy ---------------------------------------------------------------------------------------------------
-
 
 def test_optimum_of_another_optimizer():
     data, C = Sentences(sentences(11), batch_size=4, shuffle=False), 2.0
@@ -46,9 +44,6 @@ def test_optimum_of_another_optimizer():
         ours = torch.cat([p.detach().flatten() for p in tagger.parameters()]).double()
     assert objective(ours.numpy())[0] == pytest.approx(peer.fun, rel=1e-6)
     torch.testing.assert_close(ours, torch.from_numpy(peer.x), rtol=0, atol=5e-3)
-
-
-# -- CRFsuite ------------------------------------------------------------------------------------------------
 
 
 class Peer:

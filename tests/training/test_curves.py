@@ -24,16 +24,11 @@ def epochs(first, last, every=1):
         yield epoch, None, 1.0
 
 
-def test_scores_of_one_log(tmp_path):
-    log(tmp_path, 0, epochs(0, 6, 2))
-    assert read_curve(tmp_path, "dev/score") == [(2, 0.02), (4, 0.04), (6, 0.06)]
-
-
 def test_scores_of_a_resumed_run(tmp_path):
-    log(tmp_path, 0, epochs(0, 3))
-    log(tmp_path, 1, epochs(3, 5))
+    log(tmp_path, 0, epochs(0, 4, 2))
+    log(tmp_path, 1, epochs(4, 6))
     log(tmp_path, 2, [])  # it had ended
-    assert read_curve(tmp_path, "dev/score") == [(e, e / 100) for e in range(1, 6)]
+    assert read_curve(tmp_path, "dev/score") == [(e, e / 100) for e in (2, 4, 5, 6)]
 
 
 def test_repeated_epochs_count_once(tmp_path):
@@ -51,7 +46,7 @@ def test_logs_are_in_the_order_of_their_numbers(tmp_path):
 
 def test_logs_without_objective(tmp_path):
     """A training that was killed in its first epoch, those that went on, and an evaluation."""
-    for version, scores in enumerate([{0: 0.01}, {}, {5: 0.9}]):
+    for version, scores in enumerate([{0: 0.01}, {}, {2: 0.8, 5: 0.9}]):
         folder = tmp_path / "logs" / f"version_{2 * version}"
         folder.mkdir(parents=True)
         lines = ["dev/score,epoch", *(f"{score},{epoch}" for epoch, score in scores.items())]
@@ -62,6 +57,8 @@ def test_logs_without_objective(tmp_path):
 
 def test_runs_without_scores(tmp_path):
     assert read_curve(tmp_path, "dev/score") == []
+    assert write_curves(tmp_path, "F1", None) is None
+    assert not (tmp_path / FIGURE).exists()
     log(tmp_path, 0, [])
     assert read_curve(tmp_path, "dev/score") == []
     log(tmp_path, 1, [(0, None, 1.0)])
@@ -73,24 +70,8 @@ def test_values_within_an_epoch_divide_it(tmp_path):
     assert read_curve(tmp_path, "dev/score") == [(0.5, 0.1), (1, 0.2), (2, 0.3)]
 
 
-def test_evaluations_are_not_read(tmp_path):
-    log(tmp_path, 0, epochs(0, 3))
-    folder = tmp_path / "logs" / "version_1"
-    folder.mkdir()
-    (folder / "metrics.csv").write_text("dev/score,epoch,step\n0.9,0,0\n")
-    assert len(read_curve(tmp_path, "dev/score")) == 3
-
-
-# -- the figure -----------------------------------------------------------------------------------------------
-
-
 def test_the_figure_of_a_run(trained):
     assert (trained.folder / FIGURE).read_bytes().startswith(b"\x89PNG")
-
-
-def test_no_logs_no_figure(tmp_path):
-    assert write_curves(tmp_path, "F1", None) is None
-    assert not (tmp_path / FIGURE).exists()
 
 
 def test_a_training_without_objective_or_development_data(tmp_path):

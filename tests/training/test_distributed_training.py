@@ -313,16 +313,10 @@ def test_one_process_sums_nothing():
 def two_of(command, root, *options):
     """The arguments of a command for two processes."""
     quickstart = ROOT / "configs" / "quickstart.yaml"
-    small = [
-        "--data.train=14",
-        "--data.dev=7",
-        "--data.test=5",
-        "--trainer.enable_progress_bar=false",
-        "--trainer.enable_model_summary=false",
-    ]
-    arguments = [command, "-c", str(quickstart), f"--trainer.default_root_dir={root}", *small, *options]
-    two = ["--trainer.devices=2", "--trainer.strategy=ddp", "--data.batch_size=2"]
-    return [*arguments, "--trainer.accelerator=cpu", *two]
+    small = ["--data.train=14", "--data.dev=7", "--data.test=5", "--data.batch_size=2"]
+    quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
+    two = ["--trainer.devices=2", "--trainer.strategy=ddp", "--trainer.accelerator=cpu"]
+    return [command, "-c", str(quickstart), f"--trainer.default_root_dir={root}", *small, *quiet, *options, *two]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import yaml
 
 from structperc.builder import accepts_several
 from structperc.cli.main import main
-from structperc.data import yaml_file
 from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
 from structperc.experiments.experiment import dry_run, identity
@@ -30,9 +29,6 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-# -- what comes of it -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("below", "above", "expected"),
     [
@@ -40,13 +36,7 @@ def write(tmp_path, monkeypatch):
         ("a: {x: 1, y: {z: 2}}", "a: {y: {w: 3}}", {"a": {"x": 1, "y": {"z": 2, "w": 3}}}),
         ("a: [1, 2, 3]", "a: [4]", {"a": [4]}),
         ("a: {x: 1}", "a: null", {"a": None}),
-        ("a: {x: 1}", "a: 2", {"a": 2}),
         ("s: {k: 3}", "s: {class_path: A}", {"s": {"class_path": "A", "init_args": {"k": 3}}}),
-        (
-            "s: {class_path: A, init_args: {k: 1, l: [1]}}",
-            "s: {init_args: {k: 2}}",
-            {"s": {"class_path": "A", "init_args": {"k": 2, "l": [1]}}},
-        ),
         ("s: {class_path: A, init_args: {k: 1}}", "s: {class_path: B}", {"s": {"class_path": "B"}}),
         (
             "s: {init_args: {k: 1}}",
@@ -66,16 +56,10 @@ def write(tmp_path, monkeypatch):
         ("s: {class_path: p.A, init_args: {k: 2}}", "s: p.A", {"s": {"class_path": "p.A", "init_args": {"k": 2}}}),
         ("s: {class_path: p.A, init_args: {k: 2}}", "s: p.B", {"s": {"class_path": "p.B"}}),
         ("s: {class_path: A, init_args: {k: 2}}", "s: null", {"s": None}),
-        (
-            "d: {x: {class_path: A, init_args: {k: 1}}}",
-            "d: {y: {class_path: B}}",
-            {"d": {"x": {"class_path": "A", "init_args": {"k": 1}}, "y": {"class_path": "B"}}},
-        ),
         ("l: [1]", "l+: [2, 3]", {"l": [1, 2, 3]}),
         ("l: [1]", "l+: {class_path: A}", {"l": [1, {"class_path": "A"}]}),
         ("l: null", "l+: [2]", {"l": [2]}),
         ("d: {C: a, C+: b}", "d: {C+: c, C: d}", {"d": {"C": "d", "C+": "c"}}),
-        ("a: &x {n: 1}\nb: *x", "b: {n: 2}", {"a": {"n": 1}, "b": {"n": 2}}),
         ("a: &x {n: 1, m: 2}\nb: {<<: *x, n: 3}", "b: {k: 4}", {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2, "k": 4}}),
     ],
 )
@@ -148,24 +132,6 @@ def test_two_files_may_lie_on_the_same_one(write):
     assert len(read_configuration("n0.yaml")) == DEEPEST + 1
 
 
-def test_file_without_overlays(write):
-    write(own="a: 1\nb: {<<: {c: 2}}")
-    assert read_configuration("own.yaml") == {"a": 1, "b": {"c": 2}}
-
-
-def test_no_other_file_is_read(write, monkeypatch):
-    read = []
-    monkeypatch.setattr(
-        yaml_file, "read_lines", lambda path: read.append(str(path)) or Path(path).read_text().splitlines()
-    )
-    write(below="a: b.yaml", b="x: 1", own="overlays: [below.yaml]")
-    read_configuration("own.yaml")
-    assert set(read) == {"own.yaml", "below.yaml"}
-
-
-# -- complaints -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
@@ -175,9 +141,7 @@ def test_no_other_file_is_read(write, monkeypatch):
         ({"own": "overlays: [own.yaml]"}, "own.yaml:1: overlays: "),
         ({"own": "overlays: [b.yaml]", "b": "overlays: [./own.yaml]"}, "b.yaml:1: overlays: "),
         ({"own": "overlays: [1]"}, "own.yaml:1: overlays: "),
-        ({"own": "overlays:"}, "own.yaml:1: overlays: "),
         ({"own": "overlays: [below.yaml]", "below": ""}, "below.yaml: "),
-        ({"own": "overlays: [below.yaml]", "below": "[1]"}, "below.yaml: "),
         ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: 1\na: 2"}, "below.yaml:3: "),
         ({"own": "overlays: [below.yaml]", "below": "model: {class_path: 3}"}, "below.yaml:1: model: class_path "),
         (
@@ -195,21 +159,11 @@ def test_invalid_files(write, files, complaint):
     ("below", "own", "complaint"),
     [
         ("\ntrainer:\n  max_epoch: 3", "", "below.yaml:3: trainer.max_epoch: "),
-        ("model:\n  search:\n    init_args:\n      k: many", "", "below.yaml:4: model.search.k: "),
+        ("model: {search: {k: 1}}", "model: {search: {init_args: {k: x}}}", "own.yaml:2: model.search.k:"),
         (
-            "model:\n  search: {init_args: {k: 1}}",
-            "model: {search: {init_args: {k: x}}}",
-            "own.yaml:2: model.search.k:",
-        ),
-        (
-            "model: {criterion: {class_path: structperc.criteria.Percepton}}",
+            "model: {criterion: {class_path: x.P}}",
             "model: {criterion: {init_args: {C: 5}}}",
-            "below.yaml:1: model.criterion: ",
-        ),
-        (
-            "model: {criterion: {class_path: structperc.criteria.MarginLoss}}",
-            "model: {criterion: {init_args: {D: 5}}}",
-            "own.yaml:2: model.criterion.D: ",
+            "below.yaml:1: model.",
         ),
     ],
 )
@@ -223,8 +177,6 @@ def test_overlays_only_in_files(write):
     with pytest.raises(InputError, match=r"^overlays: "):
         dry_run(["-c", str(QUICKSTART), "-c", "{overlays: [below.yaml]}"])
 
-
-# -- commands -------------------------------------------------------------------------------------------------
 
 SMALL = "data: {init_args: {train: 8, dev: 4, test: 4}}\ntrainer: {max_epochs: 2, enable_progress_bar: false}\n"
 

@@ -2,22 +2,12 @@
 
 import json
 
-import pytest
-
 from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.training import program
 from structperc.training.run_folders import next_run
 from tests.checkpoints import assert_same_training, checkpoint
 from tests.tiny import without_names
-
-
-def test_output_of_fit(trained):
-    results = json.loads((trained.folder / "results.json").read_text())
-    assert 0 < results["dev"]["score"] <= 1
-    assert set(results) >= {"dev", "test", "epochs", "seconds"}
-    for file in ("model/model.json", "model/model.safetensors", "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
-        assert (trained.folder / file).is_file()
 
 
 def test_two_epochs_equal_one_resumed_bit_for_bit(runs):
@@ -35,16 +25,17 @@ def test_score_of_averaged_weights(trained, capsys):
     assert f"FB1:  {100 * results['test']['score']:.2f}" in printed
 
 
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_fit_writes_the_predictions_of_its_model(trained, split):
+def test_fit_writes_the_predictions_of_its_model(trained):
     """Those that predict writes, with the scores that fit printed."""
-    path = trained.folder / "predictions" / f"{split}.conll"
+    path = trained.folder / "predictions" / "test.conll"
     written = path.read_text()
-    assert trained.again("predict", "--ckpt_path=best", f"--data.predict={split}") == 0
+    assert trained.again("predict", "--ckpt_path=best", "--data.predict=test") == 0
     assert path.read_text() == written
+    assert written.startswith("#columns=word,pos,chunk,evidence,label,predicted -X- -X- -X- O O\n\n-DOCSTART- -X- ")
     rows = [line.split() for line in without_names(written).splitlines() if line and "DOCSTART" not in line]
+    assert {len(row) for row in rows} == {6}
     right = sum(row[-1] == row[-2] for row in rows) / len(rows)
-    assert right == json.loads((trained.folder / "results.json").read_text())[split]["token_accuracy"]
+    assert right == json.loads((trained.folder / "results.json").read_text())["test"]["token_accuracy"]
 
 
 def test_words_that_cannot_be_written(runs, monkeypatch, caplog):
@@ -67,14 +58,6 @@ def test_holdout(runs):
     assert (held / "predictions" / "dev.conll").is_file()
     assert not (plain / "predictions" / "dev.conll").exists()
     assert checkpoint(held)["global_step"] == checkpoint(plain)["global_step"] == 4  # 15 documents in batches of 4
-
-
-def test_predict_writes_columns(trained, capsys):
-    assert trained.again("predict", "--ckpt_path=best", "--data.predict=test") == 0
-    names, _, *lines = (trained.folder / "predictions" / "test.conll").read_text().splitlines()
-    assert names == "#columns=word,pos,chunk,evidence,label,predicted -X- -X- -X- O O"
-    assert lines[0] == "-DOCSTART- -X- -X- -X- O O"
-    assert {len(line.split()) for line in lines if line} == {6}
 
 
 def test_saved_configuration(trained):

@@ -1,4 +1,4 @@
-"""What runs cost, and where results.json says so."""
+"""What runs cost, and where results.json says so; what follows the scores of a split."""
 
 import json
 import os
@@ -11,11 +11,21 @@ import torch
 from seqeval.metrics import classification_report
 from torch import nn
 
+from structperc.data import LabelSet
 from structperc.data.conll import read_conll
 from structperc.errors import InputError
+from structperc.metrics import Evaluation
 from structperc.taggers import Tagger
 from structperc.training import report as cost
-from structperc.training.report import Clock, LabelledSplit, Stopwatch, parameters, peak_memory, peak_resident
+from structperc.training.report import (
+    Clock,
+    LabelledSplit,
+    Stopwatch,
+    outcome_lines,
+    parameters,
+    peak_memory,
+    peak_resident,
+)
 
 
 @pytest.fixture
@@ -80,9 +90,6 @@ def test_peak_memory_is_at_least_the_present():
     assert peak_resident() <= 1.1 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-# -- in the results of runs -----------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def results(trained):
     return json.loads((trained.folder / "results.json").read_text())
@@ -115,3 +122,26 @@ def test_results_have_scores_by_type(trained, results, split):
 def test_types_need_segments(runs):
     assert runs("fit", "--trainer.max_epochs=1", "--data.scheme=none") == 0
     assert json.loads((runs.root / "1" / "results.json").read_text())["types"] == {"dev": {}, "test": {}}
+
+
+IOB2 = LabelSet(("O", "B-X", "I-X"), "IOB2")
+
+
+def lines(predicted, gold, labels=IOB2):
+    evaluation = Evaluation(labels)
+    evaluation.update(torch.tensor([predicted]), torch.tensor([gold]), torch.tensor([len(gold)]))
+    return list(outcome_lines({"dev": LabelledSplit(evaluation, [], 1.0)}, {}))
+
+
+def test_advice_without_predicted_segments():
+    (advice,) = lines([0, 0, 0], [1, 2, 1])[1:]
+    assert advice.startswith("dev: nothing is predicted, and gold has 2 segments")
+    assert "trainer.max_epochs" in advice
+    assert "model.optimizer.init_args.lr" in advice
+    assert "gold has 1 segment:" in lines([0, 0], [0, 1])[1]
+
+
+def test_no_advice():
+    assert len(lines([0, 1, 0], [1, 2, 1])) == 1
+    assert len(lines([0, 0], [0, 0])) == 1
+    assert len(lines([0, 0], [1, 2], LabelSet(("a", "b", "c"), "none"))) == 1

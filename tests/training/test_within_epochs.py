@@ -16,12 +16,8 @@ LIKELIHOOD = f"--model.criterion={CRITERIA}CRFLoss"
 LEARNERS = {
     "online": [],
     "by number of tokens, evaluated within epochs": [
-        "--data.batch_size=null",
-        "--data.batch_tokens=60",
-        LIKELIHOOD,
-        "--model.optimizer=torch.optim.SGD",
-        "--model.optimizer.lr=0.1",
-        "--trainer.val_check_interval=2",
+        *("--data.batch_size=null", "--data.batch_tokens=60", "--trainer.val_check_interval=2"),
+        *(LIKELIHOOD, "--model.optimizer=torch.optim.SGD", "--model.optimizer.lr=0.1"),
     ],
 }
 
@@ -54,9 +50,6 @@ def test_full_batches_are_not_divided(runs, fails, tmp_path):
     assert runs("fit", *options, *given) == 0
     message = fails(*runs.arguments("fit", *options, f"--ckpt_path={runs.root / '1' / 'checkpoints' / 'best.ckpt'}"))
     assert "checkpoint was saved in the middle of an epoch" in message
-
-
-# -- what is left of an epoch ----------------------------------------------------------------------------------
 
 
 def loader(items=5):
