@@ -1,6 +1,6 @@
 """Optimizers and learning rates of taggers that are created without an optimizer.
 
-The rates were chosen by cross-validation, see "Defaults" in docs/how_to/choose_a_learner.md.
+The rates were chosen by cross-validation, see docs/results/learning_rates.md.
 """
 
 from functools import partial

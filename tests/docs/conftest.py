@@ -37,7 +37,8 @@ def here(tmp_path_factory) -> Iterator[Path]:
     (folder / "template").write_text("U00:%x[-1,0]\nU01:%x[0,0]\nU02:%x[1,0]\nB\n", encoding="utf-8")
     (folder / "cities.txt").write_text("new york\nrome\n", encoding="utf-8")
     (folder / "clusters.tsv").write_text("0010\tAnna\t4\n0111\tmet\t3\n", encoding="utf-8")
-    (folder / "own.py").write_text("\n".join(blocks("how_to/add_a_part", "python")), encoding="utf-8")
+    own = [block for page in ("how_to/add_a_part", "how_to/own_models") for block in blocks(page, "python")]
+    (folder / "own.py").write_text("\n".join(own), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)

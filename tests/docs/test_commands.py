@@ -117,20 +117,23 @@ def test_tagging_new_text(here, ran, structperc_says):
     assert structperc_says("tag", "runs/words/1/model", "new.txt", "-k", "3")
 
 
-def test_more_recall(here, ran, structperc_says):
-    (config,) = blocks("how_to/more_recall", "yaml")
+def test_precision_and_recall(here, ran, structperc_says):
+    (config,) = blocks("how_to/precision_and_recall", "yaml")
     (here / "recall.yaml").write_text(config, encoding="utf-8")
-    crf, beta, _, mce_f, own = commands("how_to/more_recall")[:5]
+    crf, beta, mce_f, own = (one for one in commands("how_to/precision_and_recall") if "configs/" in " ".join(one[:3]))
     fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=8"]
     for command in (crf, mce_f, own):
         structperc_says(*command, *SMALL[:-1], *fast)
     assert beta[-2:] == ["--model.beta", "2"]
-    names = ran("how_to/more_recall")
-    missing, found = (
-        names["segment_recall_score"](names["gold"], names["tag_with_bias"](names["dev"], b)) for b in (-4, 4)
-    )
-    assert missing < found
-    few, many = (sum(map(len, names["probable_entities"](names["dev"], p))) for p in (0.9, 0.1))
+    names = ran("how_to/precision_and_recall")
+    tagger, dev = names["tagger"], names["dev"]
+    found = []
+    for bias in (4, -4):
+        tagger.biases.add("o", names["LabelBias"]({"O": bias}))
+        tagger.biases.use("o")
+        found.append(names["segment_recall_score"](names["gold"], tagger.label(dev)))
+    assert found[0] < found[1]
+    few, many = (len(tagger.predict(dev, True, min_probability).spans or ()) for min_probability in (0.9, 0.01))
     assert few < many
     tag = structperc_says("tag", "runs/recall/1/model", "runs/studies/embedded/crf/1/predictions/dev.conll")
     assert "predicted" in tag

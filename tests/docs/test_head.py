@@ -78,10 +78,10 @@ def test_a_whole_model():
 
 
 @pytest.mark.usefixtures("tiny_bert")
-def test_code_of_neural_encoders():
-    names = {"__name__": "neural_encoders"}
-    for code in blocks("how_to/neural_encoders", "python"):
-        exec(compile(code, "neural_encoders.md", "exec"), names)
+def test_code_of_token_tagger():
+    names = {"__name__": "token_tagger"}
+    for code in blocks("how_to/token_tagger", "python"):
+        exec(compile(code, "token_tagger.md", "exec"), names)
     assert "eval_f1" in {key for row in names["trainer"].state.log_history for key in row}
 
 

@@ -1,4 +1,4 @@
-"""The parts of one's own that docs/how_to/add_a_part.md shows do what it says."""
+"""The parts of one's own that docs/how_to/add_a_part.md and own_models.md show do what they say."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ from tests import oracle
 from tests.docs.written import QUICKSTART, blocks
 from tests.tiny import without_names
 
-PAGE = "how_to/add_a_part"
+PAGE, MODELS = "how_to/add_a_part", "how_to/own_models"
 
 
 @pytest.mark.parametrize("gamma", [0.0, 2.0])
@@ -39,7 +39,7 @@ def test_formula_of_own_criterion(gamma, ran):
 
 
 def test_own_encoder_ignores_the_batch(ran):
-    encoder = ran(PAGE)["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
+    encoder = ran(MODELS)["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
     words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
     corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
     encoder.build_vocabulary(corpus)
@@ -69,7 +69,7 @@ def test_own_nonlocal_feature_counts_long_names(ran):
 
 
 def test_own_optimizer_makes_steps_of_one_length(ran):
-    kind = ran(PAGE)["Normalised"]
+    kind = ran(MODELS)["Normalised"]
     weights = [nn.Parameter(torch.zeros(2, 2)) for _ in range(2)]
     dense, sparse = (kind([w], lr=2.0) for w in weights)
     for gradient in ([[3.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], [[0.0, -5.0], [0.0, 0.0]]):
@@ -95,7 +95,7 @@ def test_own_source_is_read_like_any_other(ran):
 
 
 def test_own_parts_learn_and_are_saved(here, structperc_says):
-    _, overlay = blocks(PAGE, "yaml")
+    (overlay,) = blocks(MODELS, "yaml")
     (here / "own.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=8", "--data.test=0", "--trainer.max_epochs=8"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "own.yaml", *small)
@@ -110,7 +110,7 @@ def test_own_parts_learn_and_are_saved(here, structperc_says):
 
 
 def test_own_attributes(here, structperc_says):
-    overlay, _ = blocks(PAGE, "yaml")
+    (overlay,) = blocks(PAGE, "yaml")
     (here / "attributes.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "attributes.yaml", *small)

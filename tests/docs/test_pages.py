@@ -18,12 +18,12 @@ from structperc.training.overlays import read_configuration
 from tests.docs.written import FILES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 TESTED_IN = {  # tests that run the code of pages which needs a model or files, or build other configurations
-    "docs/test_commands.py": "README get_started/tag how_to/confidence how_to/dictionaries how_to/more_recall "
+    "docs/test_commands.py": "README get_started/tag how_to/confidence how_to/dictionaries how_to/precision_and_recall "
     "how_to/share_models",
     "docs/test_get_started.py": "get_started/train",
-    "docs/test_head.py": "get_started/head how_to/lora how_to/neural_encoders",
+    "docs/test_head.py": "get_started/head how_to/lora how_to/token_tagger",
     "docs/test_migration.py": "how_to/migrate",
-    "docs/test_own_parts.py": "how_to/add_a_part",
+    "docs/test_own_parts.py": "how_to/add_a_part how_to/own_models",
     "docs/test_pages.py": "how_to/studies reference/configuration",
     "docs/test_serving.py": "how_to/serve",
     "chain/test_exportable.py": "how_to/export",
@@ -33,12 +33,12 @@ TESTED_IN = {  # tests that run the code of pages which needs a model or files, 
 NEEDS_RAY, OUTLINE = "how_to/processes_and_gpus", "how_to/rerank"  # not run, not whole
 ELSEWHERE = {page for pages in TESTED_IN.values() for page in pages.split()}
 RUN = [page for page in PAGES if blocks(page, "python") and page not in {*ELSEWHERE, NEEDS_RAY}]
-OTHERS = {"how_to/more_recall", "how_to/studies", "reference/configuration", NEEDS_RAY, OUTLINE}
+OTHERS = {"how_to/studies", "reference/configuration", NEEDS_RAY, OUTLINE}
 OVERLAYS = [page for page in PAGES if blocks(page, "yaml") and page not in OTHERS]
 BASES = {"how_to/guided_tagging": "pkg:overlays/data#embedded"}  # others: the quickstart
 BEFORE = {  # of a page and block, the blocks that it says it comes after
-    ("how_to/choose_a_learner", number): before
-    for number, before in {2: (1,), 3: (1,), 5: (4,), 6: (4,), 7: (1, 4), 8: (1,)}.items()
+    ("how_to/lbfgs_and_mce", number): before
+    for number, before in {1: (0,), 2: (0,), 4: (3,), 5: (3,), 6: (0, 3), 7: (0,)}.items()
 } | {("how_to/segments", 2): (0,)}
 
 each_page = pytest.mark.parametrize("page", PAGES)
