@@ -17,9 +17,12 @@ from scipy.stats import binom, ttest_1samp
 from tqdm import tqdm
 
 from structperc import Corpus, Tagger
-from structperc.analysis import SegmentCounter, choosing_documents, document_numbers, fit_temperature, threshold_counts
+from structperc.analysis import fit_temperature
+from structperc.analysis.bias_fitting import SegmentCounter, document_numbers
+from structperc.analysis.certified_bias import choosing_documents, threshold_counts
 from structperc.data import Conll, Synthetic
-from structperc.metrics import fixed_sequence, recall_p_value
+from structperc.metrics import recall_p_value
+from structperc.metrics.certified_recall import fixed_sequence
 
 RecallTest = Callable[[np.ndarray, float], float]  # (counts (D, 3), goal) -> p-value
 

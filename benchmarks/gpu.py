@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from structperc.chain import kbest, log_partition, path_score, viterbi
 from structperc.nn import ChainHead
-from structperc.ops import implementation
+from structperc.ops.registration import implementation
 from structperc.structures import Lattice
 
 GPU = torch.cuda.is_available()

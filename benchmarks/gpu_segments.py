@@ -26,7 +26,8 @@ from benchmarks.gpu import (
     shared_checks,
     shown,
 )
-from structperc.ops import implementation, semi_markov_kbest, semi_markov_log_partition, semi_markov_viterbi
+from structperc.ops.registration import implementation
+from structperc.ops.segment_operators import semi_markov_kbest, semi_markov_log_partition, semi_markov_viterbi
 from structperc.structures import Lattice
 
 SIZES = [(64, 50, 8, 4), (1024, 512, 8, 4), (64, 128, 8, 37), (16, 128, 16, 129)]  # (B, T, D, C)

@@ -4,7 +4,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data import Corpus, synthetic_splits, write_conll
+from structperc.data import Corpus, write_conll
+from structperc.data.synthetic import synthetic_splits
 
 COLUMNS = ("word", "pos", "chunk", "label")
 DOCUMENT = "-DOCSTART-"

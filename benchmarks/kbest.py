@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import interleaved
-from structperc.ops import kbest
+from structperc.ops.operators import kbest
 from structperc.structures import Lattice
 
 DOCUMENTS, MEAN_LENGTH = 216, 238  # of the CoNLL-2003 development set

@@ -24,7 +24,7 @@ from benchmarks.pos_taggers import TAGGERS, Strings, Task, column
 from structperc.data import Conll, Synthetic, write_conll
 from structperc.errors import InputError
 from structperc.metrics import compare_all
-from structperc.training import read_configuration
+from structperc.training.overlays import read_configuration
 
 CORPORA = {"ud_ewt": "UD English EWT, XPOS", "wsj": "the WSJ sample", "embedded": "the embedded corpus"}
 ITERATIONS = {"window": (5, 10, 15, 20), "set_e": (5, 10, 15, 20), "nltk": (5, 10), "averaged": (10,), "guided": (10,)}

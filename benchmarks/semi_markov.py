@@ -10,7 +10,7 @@ from torch_struct import SemiMarkovCRF
 from benchmarks.timing import interleaved
 from structperc.chain import log_partition as chain_log_partition
 from structperc.chain import viterbi as chain_viterbi
-from structperc.ops import SemiMarkovScores, semi_markov_log_partition, semi_markov_viterbi
+from structperc.ops.segment_operators import SemiMarkovScores, semi_markov_log_partition, semi_markov_viterbi
 from structperc.structures import Lattice
 
 SIZE = (64, 50, 8, 4)  # B, T, D, C

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from benchmarks.timing import interleaved
-from structperc.ops import forward_backward, kbest, viterbi
+from structperc.ops.operators import forward_backward, kbest, viterbi
 
 OPERATORS: dict[str, tuple[Any, ...]] = {
     "viterbi": (viterbi,),

@@ -395,7 +395,7 @@ class Builder:
             return partial(made, **arguments)
         part = made(**arguments) if not self.any_module else _called(made, arguments, place)
         if STATE in described:
-            from structperc.encoders import TextModule  # imports PyTorch
+            from structperc.encoders.base import TextModule  # imports PyTorch
 
             if not isinstance(part, TextModule):
                 raise OptionError(place, f"{made.__name__} has no state, but {STATE!r} is given")
@@ -417,7 +417,7 @@ def describe(part: Any) -> dict[str, Any]:
         InputError: An option without an attribute.
     """
     from structperc.criteria.base import Criterion, InferenceCriterion  # imports PyTorch
-    from structperc.encoders import TextModule
+    from structperc.encoders.base import TextModule
 
     if isinstance(part, InferenceCriterion):
         return part.description

@@ -5,7 +5,9 @@ from contextlib import contextmanager
 
 from structperc.spelling import visible
 
-__all__ = ["InputError", "InvalidScoreError"]
+__all__ = [
+    "InputError",
+]
 
 
 class InputError(ValueError):

@@ -33,13 +33,16 @@ from structperc.models.predictor_entry import (
     segment_weights,
     weight_tables,
 )
-from structperc.predictor import Predictor, SparsePredictor
+from structperc.predictor import Predictor
+from structperc.predictor.sparse import SparsePredictor
 
 if TYPE_CHECKING:
     from structperc.models import ChainModel, Model
     from structperc.taggers.guided_tagger import GuidedTagger
 
-__all__ = ["load", "load_biased"]
+__all__ = [
+    "load",
+]
 
 ModelKind = TypeVar("ModelKind")
 

@@ -99,7 +99,7 @@ class Lattice(NamedTuple):
     shorter one first.
 
     Example:
-        >>> from structperc import viterbi
+        >>> from structperc.chain import viterbi
         >>> unary = torch.tensor([[[1.0, 0.0], [0.0, 0.5]]])  # one sequence, two tokens, two labels
         >>> edge = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).view(1, 1, 2, 2)  # prefers label 0 after label 0
         >>> lattice = Lattice(unary, edge, torch.tensor([2]))

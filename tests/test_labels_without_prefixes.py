@@ -20,7 +20,8 @@ from structperc.data.scheme_detection import NO_OUTSIDE, detect_scheme, fit_io, 
 from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import PREFIX_SCHEMES, convert, first_violation, parse_notation, repair, spans
 from structperc.errors import InputError
-from structperc.metrics import segment_counts, segment_f1_score
+from structperc.metrics import segment_f1_score
+from structperc.metrics.counts import segment_counts
 from structperc.nn import ChainHead, SegmentHead, decode_tokens
 from structperc.sklearn import SequenceTagger
 from tests.errors import error_message

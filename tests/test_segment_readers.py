@@ -10,7 +10,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from structperc.criteria import MCEFLoss, SegmentCounts, Sigmoid
+from structperc.criteria import MCEFLoss, Sigmoid
+from structperc.criteria.mce_f import SegmentCounts
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import PREFIX_SCHEMES, SCHEMES, spans
 from structperc.metrics.counts import opened_segments, segment_counts, sentence_boundaries

@@ -14,7 +14,8 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import FeatureExtractor
 from structperc.nn.candidate_scorer import ComparedSequences
-from structperc.optim import FullBatch, TrainingProtocol
+from structperc.optim.base import TrainingProtocol
+from structperc.optim.full_batch import FullBatch
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from structperc.data.corpus import Corpus
-from structperc.metrics import AbstentionPoint, abstention_curve
+from structperc.metrics.abstention_curve import AbstentionPoint, abstention_curve
 from structperc.models.chain_model import ChainModel
 from structperc.predictor.base import Prediction
 from structperc.reports.figures import escape_dollars, open_frame, series_style
@@ -55,7 +55,7 @@ def abstention_lines(curves: Sequence[Curve]) -> Iterator[str]:
         curves: Name and points of each model.
 
     Example:
-        >>> from structperc.metrics import AbstentionPoint
+        >>> from structperc.metrics.abstention_curve import AbstentionPoint
         >>> [line.split() for line in abstention_lines([("CRF", [AbstentionPoint(2, 2, 5, 4, 0.9)])])][2:]
         [['kept', 'probability', 'precision', 'recall', 'F1'], ['50.00', '0.9000', '100.00', '40.00', '57.14']]
     """
@@ -74,7 +74,7 @@ def plot_abstention(curves: Sequence[Curve]) -> Figure:
         curves: Name and points of each model.
 
     Example:
-        >>> from structperc.metrics import AbstentionPoint
+        >>> from structperc.metrics.abstention_curve import AbstentionPoint
         >>> points = [AbstentionPoint(4, 3, 5, 4, 0.2), AbstentionPoint(2, 2, 5, 4, 0.9)]
         >>> [ax.get_title() for ax in plot_abstention([("CRF", points)]).axes]
         ['CRF']

@@ -9,22 +9,16 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from structperc.chain import (
-    Decoder,
-    LabelBias,
-    MinimumSegmentRisk,
-    SegmentThreshold,
-    log_partition,
-    path_score,
-    scale,
-)
+from structperc.chain import Decoder, LabelBias, MinimumSegmentRisk, SegmentThreshold, log_partition, path_score
+from structperc.chain.minimum_risk import scale
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts, sum_by_document
-from structperc.metrics.counts import opened_segments, sentence_boundaries
+from structperc.metrics import SegmentScore, bootstrap_intervals
+from structperc.metrics.counts import opened_segments, segment_counts, sentence_boundaries
 from structperc.metrics.f_measure import check_beta
+from structperc.metrics.significance import SegmentIntervals, sum_by_document
 from structperc.models.chain_model import ChainModel
 from structperc.structures import Batch, Lattice
 

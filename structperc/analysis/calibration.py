@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from structperc.chain import Segments
 from structperc.chain.confidence import segment_confidence, token_confidence
+from structperc.chain.segments import Segments
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError

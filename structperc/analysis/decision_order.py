@@ -8,8 +8,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import label_type
 from structperc.errors import InputError
-from structperc.guided import Decisions
-from structperc.guided.training_arrays import UNKNOWN
+from structperc.guided.training_arrays import UNKNOWN, Decisions
 from structperc.reports.html_pages import render, type_colours
 from structperc.reports.tables import decimal, text_table
 from structperc.taggers.guided_tagger import GuidedTagger

@@ -23,7 +23,7 @@ from structperc.reranking.jackknife import JackKnife, fold_numbers
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
-from structperc.text import TokenizedText, join_words
+from structperc.text.alignment import TokenizedText, join_words
 
 Value = TypeVar("Value")
 WEAK = 0.7  # F1; if a tenth of the labels were wrong, a third of the contradictions of such models would be errors

@@ -15,7 +15,7 @@ from structperc.errors import InputError
 from structperc.models.chain_model import ChainModel
 from structperc.tagging.reading import TOKENS_FIELD, TagInput
 from structperc.tagging.writing import output_lines
-from structperc.text import TokenizedText, join_words
+from structperc.text.alignment import TokenizedText, join_words
 
 Measure = Literal["entropy", "margin", "change", "random"]
 
@@ -24,7 +24,7 @@ class Selected(NamedTuple):
     """A chosen item and its score, as returned by `select`.
 
     Example:
-        >>> from structperc.analysis import Selected
+        >>> from structperc.analysis.selection import Selected
         >>> Selected(item=3, score=0.5).item
         3
     """
@@ -113,7 +113,7 @@ def selection_scores(tagger: ChainModel, corpus: Corpus, by: Measure, seed: int 
 
     Example:
         >>> from structperc import Corpus
-        >>> from structperc.analysis import selection_scores
+        >>> from structperc.analysis.selection import selection_scores
         >>> from structperc.sklearn import SequenceTagger
         >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
         >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_

@@ -15,47 +15,16 @@ The argument `lattice` has the scores of B sequences, see `Lattice`; searches an
 wrong shapes.
 """
 
-from structperc.chain.decoders import Decoder, add_label_bias
+from structperc.chain.decoders import Decoder
 from structperc.chain.kbest import KBest, LabelBias, kbest
-from structperc.chain.lattices import compact, scatter, split_sentences
-from structperc.chain.marginals import (
-    cross_entropy,
-    divergence,
-    edge_marginals,
-    entropy,
-    locally_normalised,
-    log_partition,
-    marginals,
-    next_marginals,
-    previous_marginals,
-    sample,
-    step_log_probabilities,
-)
-from structperc.chain.minimum_risk import (
-    MinimumSegmentRisk,
-    MinimumTokenRisk,
-    SegmentThreshold,
-    minimum_segment_risk,
-    minimum_token_risk,
-    probable_segments,
-    scale,
-)
-from structperc.chain.restrictions import Constraints, Restriction, allow, constrain
-from structperc.chain.segment_scores import limit_lengths, segment_max_marginals, segment_probabilities
-from structperc.chain.segments import (
-    Segments,
-    best_with,
-    best_without,
-    log_partition_with_segment,
-    log_partition_without_segment,
-    max_score_with_segment,
-    max_score_without_segment,
-    segment_marginals,
-)
+from structperc.chain.lattices import compact, scatter
+from structperc.chain.marginals import entropy, locally_normalised, log_partition, marginals, sample
+from structperc.chain.minimum_risk import MinimumSegmentRisk, MinimumTokenRisk, SegmentThreshold
+from structperc.chain.restrictions import Constraints, Restriction, allow
+from structperc.chain.segment_scores import segment_max_marginals, segment_probabilities
+from structperc.chain.segments import segment_marginals
 from structperc.chain.viterbi import (
     ExportableViterbi,
-    Viterbi,
-    best_before_and_after,
     exportable_marginals,
     exportable_viterbi,
     max_marginals,
@@ -67,14 +36,11 @@ __all__ = [
     "compact",
     "scatter",
     "allow",
-    "constrain",
     "Restriction",
     "Constraints",
     "locally_normalised",
-    "split_sentences",
     "path_score",
     "viterbi",
-    "Viterbi",
     "exportable_viterbi",
     "exportable_marginals",
     "ExportableViterbi",
@@ -82,35 +48,15 @@ __all__ = [
     "KBest",
     "Decoder",
     "LabelBias",
-    "add_label_bias",
-    "scale",
-    "minimum_token_risk",
     "MinimumTokenRisk",
-    "probable_segments",
-    "minimum_segment_risk",
     "MinimumSegmentRisk",
     "SegmentThreshold",
     "log_partition",
     "marginals",
-    "edge_marginals",
-    "next_marginals",
-    "previous_marginals",
-    "step_log_probabilities",
     "entropy",
-    "cross_entropy",
-    "divergence",
     "sample",
     "max_marginals",
-    "best_before_and_after",
-    "Segments",
-    "best_with",
-    "best_without",
-    "max_score_with_segment",
-    "max_score_without_segment",
-    "log_partition_with_segment",
-    "log_partition_without_segment",
     "segment_marginals",
     "segment_probabilities",
     "segment_max_marginals",
-    "limit_lengths",
 ]

@@ -51,7 +51,8 @@ def add_label_bias(lattice: Lattice, bias: Tensor) -> Lattice:
 
     Example:
         >>> import torch
-        >>> from structperc.chain import add_label_bias, viterbi
+        >>> from structperc.chain import viterbi
+        >>> from structperc.chain.decoders import add_label_bias
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[1.0, 0.0], [3.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         >>> viterbi(add_label_bias(lattice, torch.tensor([-2.0, 0.0])))

@@ -12,7 +12,7 @@ from structperc.chain.segment_scores import kbest_labels
 from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.ops import kbest as best_paths
+from structperc.ops.operators import kbest as best_paths
 from structperc.structures import Candidates, Lattice
 
 BYTES_PER_TOKEN = 40  # of each candidate (measured: 21 to 38)

@@ -180,7 +180,7 @@ def split_sentences(lattice: Lattice) -> tuple[Lattice, Tensor]:
 
     Example:
         >>> import torch
-        >>> from structperc.chain import split_sentences
+        >>> from structperc.chain.lattices import split_sentences
         >>> from structperc.structures import Lattice
         >>> starts = torch.tensor([[True, False, True]])
         >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]), starts)

@@ -15,8 +15,9 @@ from structperc.chain.segment_scores import (
     sum_of_paths,
 )
 from structperc.errors import InputError
-from structperc.ops import any_invalid, forward_backward, local_log_partition
-from structperc.ops import sample as sample_paths
+from structperc.ops.operators import forward_backward, local_log_partition
+from structperc.ops.operators import sample as sample_paths
+from structperc.ops.reference.scan import any_invalid
 from structperc.structures import Lattice
 
 

@@ -156,7 +156,7 @@ def minimum_segment_risk(lattice: Lattice, labels: LabelSet, threshold: float = 
 
     Example:
         >>> import torch
-        >>> from structperc.chain import minimum_segment_risk
+        >>> from structperc.chain.minimum_risk import minimum_segment_risk
         >>> from structperc.data import LabelSet
         >>> from structperc.structures import Lattice
         >>> unary = torch.tensor([[[3.0, 1.0, 0.0], [1.0, 0.0, 0.0]]]).log()  # O or B-PER, then O

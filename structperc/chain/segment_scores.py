@@ -16,7 +16,10 @@ from torch.nn.functional import pad
 from structperc.chain.lattices import check_starts, full_precision, is_stationary, operands
 from structperc.data.labels import shift
 from structperc.errors import InputError
-from structperc.ops import (
+from structperc.ops.operators import path_score as scores_of
+from structperc.ops.reference.forward_backward import log_sum
+from structperc.ops.reference.semi_markov import prepare, scores_after, scores_from, semi_markov_entropy
+from structperc.ops.segment_operators import (
     SemiMarkovScores,
     semi_markov_best,
     semi_markov_kbest,
@@ -25,9 +28,6 @@ from structperc.ops import (
     semi_markov_sums,
     semi_markov_viterbi,
 )
-from structperc.ops import path_score as scores_of
-from structperc.ops.reference.forward_backward import log_sum
-from structperc.ops.reference.semi_markov import prepare, scores_after, scores_from, semi_markov_entropy
 from structperc.structures import Candidates, Lattice, SegmentScores, real_tokens
 
 
@@ -139,7 +139,7 @@ def limit_lengths(lattice: Lattice, longest: Sequence[int] | Tensor) -> Lattice:
 
     Example:
         >>> import torch
-        >>> from structperc.chain import limit_lengths
+        >>> from structperc.chain.segment_scores import limit_lengths
         >>> from structperc.structures import Lattice, SegmentScores
         >>> labels = torch.tensor([[1, 1, 2, 2], [3, 3, 4, 4], [0, 0, 0, 0]])
         >>> segments = SegmentScores(torch.zeros(1, 1, 3, 2), labels)

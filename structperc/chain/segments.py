@@ -16,7 +16,7 @@ from structperc.chain.lattices import is_stationary, operands, to_double, token_
 from structperc.chain.marginals import log_partition, marginals, next_marginals
 from structperc.chain.viterbi import path_score, viterbi
 from structperc.errors import InputError
-from structperc.ops import best_before_and_after
+from structperc.ops.operators import best_before_and_after
 from structperc.structures import Lattice
 
 
@@ -45,7 +45,7 @@ def max_score_with_segment(
 
     Example:
         >>> import torch
-        >>> from structperc.chain import Segments, max_score_with_segment
+        >>> from structperc.chain.segments import Segments, max_score_with_segment
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 from structperc.chain.lattices import operands
 from structperc.chain.segment_scores import best_labels, best_with_labels, score_of_labels
 from structperc.errors import InputError
-from structperc.ops import best_before_and_after as best_scores
-from structperc.ops import path_score as scores_of
-from structperc.ops import viterbi as best_path
+from structperc.ops.operators import best_before_and_after as best_scores
+from structperc.ops.operators import path_score as scores_of
+from structperc.ops.operators import viterbi as best_path
 from structperc.ops.registration import implementation
 from structperc.structures import Lattice, real_tokens
 

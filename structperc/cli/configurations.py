@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from structperc.data.annotations import SpanReport
     from structperc.data.read_options import ReadOptions
     from structperc.data.survey import Survey
-    from structperc.text import SpanConflict
+    from structperc.text.alignment import SpanConflict
 
 RECOMMENDED = "best"  # folder of the recommended configurations
 HOLDOUT = 0.1  # share of the sentences for development, without a file of development data

@@ -125,7 +125,8 @@ def _errors(
     tagger: "Model", corpus: "Corpus", prediction: "Prediction", places: tuple[str, str], options: Namespace
 ) -> dict[str, Any]:
     """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
-    from structperc.analysis import error_analysis, error_html, error_lines, error_record
+    from structperc.analysis import error_analysis, error_html, error_lines
+    from structperc.analysis.error_report import error_record
     from structperc.data.output import write_lines
     from structperc.reports.html_pages import page_title
     from structperc.tagging.labelled_files import read_gold

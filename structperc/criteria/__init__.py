@@ -11,18 +11,8 @@ mce_f.py               MCE-F: the F score of the corpus
 priors.py              Gaussian and Laplacian priors of weights
 """
 
-from structperc.criteria.base import (
-    CandidateLoss,
-    Criterion,
-    Decision,
-    PairwiseLoss,
-    UpdateRule,
-    empty_candidates,
-    score_candidates,
-    slice_candidates,
-    without_autocast,
-)
-from structperc.criteria.costs import Costs, SegmentCosts, TokenCosts
+from structperc.criteria.base import Criterion, PairwiseLoss
+from structperc.criteria.costs import SegmentCosts, TokenCosts
 from structperc.criteria.crf import (
     CRFLoss,
     DistillationLoss,
@@ -32,32 +22,15 @@ from structperc.criteria.crf import (
     TokenCrossEntropyLoss,
 )
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
-from structperc.criteria.mce import (
-    Logistic,
-    MaxMeasure,
-    MCELoss,
-    Measure,
-    PowerMean,
-    PowerRatio,
-    Sigmoid,
-    Smoothing,
-    SoftMaxMeasure,
-)
-from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, SegmentCounts, SoftCounts, TokenCounts
+from structperc.criteria.mce import Logistic, MaxMeasure, MCELoss, PowerMean, Sigmoid, SoftMaxMeasure
+from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss
 from structperc.criteria.perceptron import ExponentialLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
 from structperc.criteria.risk import NBestRiskLoss, RiskLoss
 
 __all__ = [
     "Criterion",
-    "CandidateLoss",
     "PairwiseLoss",
-    "UpdateRule",
-    "Decision",
-    "score_candidates",
-    "empty_candidates",
-    "slice_candidates",
-    "without_autocast",
     "PerceptronLoss",
     "MarginLoss",
     "HingeLoss",
@@ -67,7 +40,6 @@ __all__ = [
     "SoftmaxMarginLoss",
     "RiskLoss",
     "NBestRiskLoss",
-    "Costs",
     "TokenCosts",
     "SegmentCosts",
     "EntityRatio",
@@ -75,18 +47,12 @@ __all__ = [
     "MEMMLoss",
     "TokenCrossEntropyLoss",
     "MCELoss",
-    "Measure",
     "MaxMeasure",
     "SoftMaxMeasure",
     "PowerMean",
-    "PowerRatio",
-    "Smoothing",
     "Sigmoid",
     "Logistic",
     "CorpusCriterion",
     "MCEFLoss",
-    "SoftCounts",
-    "SegmentCounts",
-    "TokenCounts",
     "Prior",
 ]

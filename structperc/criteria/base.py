@@ -62,7 +62,8 @@ class Criterion(Compilable, nn.Module, ABC):
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
-        >>> from structperc.criteria import Criterion, score_candidates
+        >>> from structperc.criteria import Criterion
+        >>> from structperc.criteria.base import score_candidates
         >>> from structperc.structures import Lattice
         >>> class SquaredLead(Criterion):
         ...     def losses_and_updates(self, scored):

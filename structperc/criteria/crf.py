@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, one_hot
 
-from structperc.chain import allow, locally_normalised, log_partition, marginals, step_log_probabilities
+from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
+from structperc.chain.marginals import step_log_probabilities
 from structperc.criteria.base import Criterion, add_costs, without_path
 from structperc.criteria.costs import Costs, as_costs, check_number, label_ids
 from structperc.data.labels import LabelSet
@@ -88,7 +89,8 @@ class CRFLoss(Criterion):
 
     Example:
         >>> import torch
-        >>> from structperc.criteria import CRFLoss, empty_candidates, score_candidates
+        >>> from structperc.criteria import CRFLoss
+        >>> from structperc.criteria.base import empty_candidates, score_candidates
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]))
         >>> loss = CRFLoss()(score_candidates(lattice, torch.tensor([[0, 2]]), empty_candidates(lattice)))

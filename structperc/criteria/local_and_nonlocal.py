@@ -63,7 +63,8 @@ class LocalAndNonlocal(CandidateLoss):
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
-        >>> from structperc.criteria import LocalAndNonlocal, score_candidates
+        >>> from structperc.criteria import LocalAndNonlocal
+        >>> from structperc.criteria.base import score_candidates
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         >>> scored = score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2))  # scores 3 and 2

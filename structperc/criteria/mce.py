@@ -245,7 +245,8 @@ class MCELoss(Criterion):
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
-        >>> from structperc.criteria import MCELoss, score_candidates
+        >>> from structperc.criteria import MCELoss
+        >>> from structperc.criteria.base import score_candidates
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
         >>> MCELoss()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # 1 / (1 + 3)

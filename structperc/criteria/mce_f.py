@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from structperc.chain import (
+from structperc.chain.lattices import token_mask
+from structperc.chain.minimum_risk import scale
+from structperc.chain.segments import (
     Segments,
-    best_before_and_after,
     log_partition_with_segment,
     log_partition_without_segment,
     max_score_with_segment,
     max_score_without_segment,
-    scale,
 )
-from structperc.chain.lattices import token_mask
+from structperc.chain.viterbi import best_before_and_after
 from structperc.criteria.base import Criterion, check_candidates, highest, is_gold
 from structperc.criteria.mce import Sigmoid, Smoothing
 from structperc.data.labels import LabelSet, segment_boundaries
@@ -197,7 +197,8 @@ class MCEFLoss(CorpusCriterion):
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
-        >>> from structperc.criteria import MCEFLoss, score_candidates
+        >>> from structperc.criteria import MCEFLoss
+        >>> from structperc.criteria.base import score_candidates
         >>> from structperc.data import LabelSet
         >>> from structperc.structures import Lattice
         >>> criterion = MCEFLoss()

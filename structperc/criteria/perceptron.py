@@ -82,7 +82,8 @@ class HingeLoss(PairwiseLoss):
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
-        >>> from structperc.criteria import HingeLoss, score_candidates
+        >>> from structperc.criteria import HingeLoss
+        >>> from structperc.criteria.base import score_candidates
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         >>> criterion, gold = HingeLoss(cost=1.5), torch.tensor([[1, 0]])

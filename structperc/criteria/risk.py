@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from structperc.chain import marginals, scale
+from structperc.chain import marginals
+from structperc.chain.minimum_risk import scale
 from structperc.criteria.base import Criterion, check_candidates
 from structperc.criteria.costs import Costs, as_costs
 from structperc.data.labels import LabelSet
@@ -59,7 +60,8 @@ class RiskLoss(_ExpectedCost):
 
     Example:
         >>> import torch
-        >>> from structperc.criteria import RiskLoss, empty_candidates, score_candidates
+        >>> from structperc.criteria import RiskLoss
+        >>> from structperc.criteria.base import empty_candidates, score_candidates
         >>> from structperc.structures import Lattice
         >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
         >>> RiskLoss(cost=2.0)(score_candidates(lattice, torch.tensor([[1]]), empty_candidates(lattice)))  # 2 / 4

@@ -5,15 +5,10 @@ from .conversion import AnnotatedDocument as AnnotatedDocument
 from .conversion import read_annotated as read_annotated
 from .conversion import write_annotated as write_annotated
 from .corpus import Corpus as Corpus
-from .hub_datasets import read_hub as read_hub
 from .labels import LabelSet as LabelSet
 from .lexicon import LowerCaseLexicon as LowerCaseLexicon
-from .normalise import normalise_labels as normalise_labels
-from .normalise import rename_types as rename_types
 from .possible_labels import forced_labels as forced_labels
 from .possible_labels import read_lexicon as read_lexicon
 from .read_options import ReadOptions as ReadOptions
-from .synthetic import local_f1_bound as local_f1_bound
-from .synthetic import synthetic_splits as synthetic_splits
 from .tag_schemes import Span as Span
 from .tag_schemes import spans as spans

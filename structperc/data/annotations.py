@@ -12,17 +12,20 @@ from typing import Any, NamedTuple, get_args
 
 from structperc.data.corpus import DroppedSegment
 from structperc.errors import InputError
-from structperc.text import (
+from structperc.text import tokenize
+from structperc.text.alignment import (
+    LineEnds,
+    Misaligned,
+    OffsetUnit,
+    Overlaps,
     SpanConflict,
     TextSpan,
     TokenizedText,
     align,
-    find_quotes,
     merge_sentences,
     to_character_offsets,
-    tokenize,
 )
-from structperc.text.alignment import LineEnds, Misaligned, OffsetUnit, Overlaps
+from structperc.text.quoted_mentions import find_quotes
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, strip_invisible
 
 TableRow = tuple[str, Mapping[str, Any]]  # location for messages, and values by column

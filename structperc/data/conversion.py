@@ -20,7 +20,7 @@ from structperc.data.survey import Survey, inspect_file
 from structperc.data.table_files import COMPLETE, NOT, SPANS, TEXT, TableSurvey
 from structperc.data.tag_schemes import Span, encode_spans, spans
 from structperc.errors import InputError
-from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words, token_ranges
+from structperc.text.alignment import SpanConflict, TextSpan, TokenizedText, join_words, token_ranges
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
 TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from structperc.data.annotations import QUOTE, AnnotatedText, TableRow, to_characters
 from structperc.data.text_files import read_lines, read_text, stream_text
 from structperc.errors import InputError
-from structperc.text import TextSpan, to_character_offsets
+from structperc.text.alignment import TextSpan, to_character_offsets
 
 BRAT, WEBANNO, CAS = "brat", "WebAnno TSV", "CAS JSON"
 STANDOFF = (BRAT, WEBANNO, CAS)

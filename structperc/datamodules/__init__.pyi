@@ -1,10 +1,4 @@
 from .base import SequenceDataModule as SequenceDataModule
-from .distributed import ProcessGroup as ProcessGroup
-from .distributed import process_group as process_group
-from .encoded import EncodedCorpus as EncodedCorpus
-from .encoded import PrecomputedBatches as PrecomputedBatches
-from .sampler import LengthBatchSampler as LengthBatchSampler
-from .sampler import TokenBatchSampler as TokenBatchSampler
 from .sources import Combined as Combined
 from .sources import Conll as Conll
 from .sources import Conllu as Conllu

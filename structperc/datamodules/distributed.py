@@ -24,7 +24,7 @@ class ProcessGroup(NamedTuple):
         size: Number of processes.
 
     Example:
-        >>> from structperc.datamodules import LengthBatchSampler
+        >>> from structperc.datamodules.sampler import LengthBatchSampler
         >>> group = ProcessGroup(rank=1, size=2)
         >>> list(LengthBatchSampler([5, 4, 3, 2], batch_size=1, shuffle=False, group=group))  # the rows of this process
         [[1], [3]]

@@ -1,6 +1,5 @@
 from .base import ContextEncoder as ContextEncoder
 from .base import Encoder as Encoder
-from .base import TextModule as TextModule
 from .base import TokenEmbedder as TokenEmbedder
 from .context import BiLSTM as BiLSTM
 from .context import Window as Window

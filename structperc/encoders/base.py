@@ -26,7 +26,7 @@ class TextModule(nn.Module, ABC):
     Example:
         >>> import torch
         >>> from structperc.data import Corpus
-        >>> from structperc.encoders import TextModule
+        >>> from structperc.encoders.base import TextModule
         >>> from structperc.ragged import Ragged
         >>> class WordLength(TextModule):
         ...     width = 1

@@ -6,10 +6,8 @@ from .documents import LongestMention as LongestMention
 from .documents import OtherMentions as OtherMentions
 from .documents import SuperentityMajority as SuperentityMajority
 from .documents import TokenMajority as TokenMajority
-from .encoded_features import EncodedFeatures as EncodedFeatures
 from .extractor import FeatureExtractor as FeatureExtractor
 from .resources import Clusters as Clusters
 from .resources import Gazetteer as Gazetteer
-from .templates import parse_templates as parse_templates
 from .templates import shipped_sets as shipped_sets
 from .weighted_features import format_weighted_features as format_weighted_features

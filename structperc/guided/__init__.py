@@ -9,16 +9,10 @@ updates.py           compiled: Algorithm 2 with either rule
 """
 
 from structperc.guided.context_features import ContextFeatures
-from structperc.guided.model import Aggressive, EarlyUpdate, GuidedModel, GuidedOptimizer, GuidedRule, LearningCounts
-from structperc.guided.training_arrays import Decisions
+from structperc.guided.model import Aggressive, GuidedModel
 
 __all__ = [
     "GuidedModel",
     "ContextFeatures",
-    "GuidedRule",
     "Aggressive",
-    "EarlyUpdate",
-    "Decisions",
-    "LearningCounts",
-    "GuidedOptimizer",
 ]

@@ -172,7 +172,8 @@ class GuidedModel(nn.Module):
 
     Example:
         >>> import torch
-        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
+        >>> from structperc.guided import ContextFeatures, GuidedModel
+        >>> from structperc.guided.model import GuidedOptimizer
         >>> from structperc.nn.inputs import TokenPositions, build_batch
         >>> from structperc.ragged import Ragged
         >>> from structperc.scorers import SparseLinear

@@ -57,7 +57,7 @@ def abstention_curve(probabilities: Tensor, correct: Tensor, gold: int, points: 
 
     Example:
         >>> import torch
-        >>> from structperc.metrics import abstention_curve
+        >>> from structperc.metrics.abstention_curve import abstention_curve
         >>> correct = torch.tensor([True, False, True, False])
         >>> curve = abstention_curve(torch.tensor([0.9, 0.3, 0.8, 0.6]), correct, gold=3, points=4)
         >>> [(one.share, round(one.precision, 2), round(one.recall, 2)) for one in curve]

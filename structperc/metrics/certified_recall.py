@@ -94,7 +94,7 @@ def highest_certified_recall(counts: np.ndarray, probability: float, test: Recal
 
     Example:
         >>> import numpy as np
-        >>> from structperc.metrics import highest_certified_recall
+        >>> from structperc.metrics.certified_recall import highest_certified_recall
         >>> highest_certified_recall(np.array([[10, 12, 10]] * 44), 0.9)  # 0.1 ** (1 / 44) = 0.949
         0.949
     """

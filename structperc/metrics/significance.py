@@ -134,7 +134,7 @@ def holm(p: Sequence[float]) -> list[float]:
     If those below 0.05 are called significant, the probability that any of them is false is at most 0.05.
 
     Example:
-        >>> from structperc.metrics import holm
+        >>> from structperc.metrics.significance import holm
         >>> holm([0.01, 0.04, 0.03])  # 3 * 0.01; then 2 * 0.03, which the largest must not fall below
         [0.03, 0.06, 0.06]
     """

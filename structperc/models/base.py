@@ -45,8 +45,8 @@ from structperc.models.saving import (
     saved_tensors,
     write_folder,
 )
-from structperc.predictor import Prediction, Predictor, ProbableSpan
-from structperc.predictor.base import check_min_probability
+from structperc.predictor import Prediction, Predictor
+from structperc.predictor.base import ProbableSpan, check_min_probability
 from structperc.predictor.limits import CorpusLimits
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places, to_device

@@ -8,20 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from structperc.builder import Builder, describe_value
-from structperc.chain import (
-    Constraints,
-    Decoder,
-    KBest,
-    Restriction,
-    SegmentThreshold,
-    kbest,
-    log_partition,
-    marginals,
-    scale,
-    step_log_probabilities,
-)
+from structperc.chain import Constraints, Decoder, KBest, Restriction, SegmentThreshold, kbest, log_partition, marginals
 from structperc.chain.confidence import confidence_within
-from structperc.chain.minimum_risk import ProbableSegments, probable_segments
+from structperc.chain.marginals import step_log_probabilities
+from structperc.chain.minimum_risk import ProbableSegments, probable_segments, scale
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -39,7 +29,7 @@ from structperc.nonlocal_features import NonlocalFeature
 from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
-from structperc.scorers import LocalWeights
+from structperc.scorers.base import LocalWeights
 from structperc.structures import Batch, Candidates, Lattice
 
 

@@ -12,25 +12,22 @@ subwords.py          first subwords of words, rows for a model, mini-batches
 """
 
 from structperc.nn.chain_head import ChainHead
-from structperc.nn.head import Confidence, Head
+from structperc.nn.head import Head
 from structperc.nn.segment_head import SegmentHead
-from structperc.nn.subwords import TokenCollator, first_subwords, tokenize_words
-from structperc.nn.token_decoding import Transitions, decode_tokens, estimate_transitions, fit_transitions
+from structperc.nn.subwords import TokenCollator, tokenize_words
+from structperc.nn.token_decoding import decode_tokens, estimate_transitions, fit_transitions
 from structperc.nn.token_tagger import TokenTagger
 from structperc.nn.torchcrf import CRF
 
 __all__ = [
     "Head",
     "ChainHead",
-    "Confidence",
     "CRF",
     "SegmentHead",
-    "first_subwords",
     "tokenize_words",
     "TokenCollator",
     "TokenTagger",
     "decode_tokens",
-    "Transitions",
     "estimate_transitions",
     "fit_transitions",
 ]

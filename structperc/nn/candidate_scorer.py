@@ -7,12 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from structperc.chain import Constraints, KBest, allow, max_marginals, split_sentences, viterbi
-from structperc.criteria import Criterion, empty_candidates, score_candidates, slice_candidates
-from structperc.criteria.base import best, is_allowed, is_gold
+from structperc.chain import Constraints, KBest, allow, max_marginals, viterbi
+from structperc.chain.lattices import split_sentences
+from structperc.criteria import Criterion
+from structperc.criteria.base import best, empty_candidates, is_allowed, is_gold, score_candidates, slice_candidates
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
-from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
+from structperc.nonlocal_features import NonlocalFeature
+from structperc.nonlocal_features.base import nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
 LIST_SIZE = 20  # candidates of a list in training, as in Collins 2002 and Kazama & Torisawa 2007

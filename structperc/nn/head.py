@@ -18,7 +18,8 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.confidence import confidence_within, entities
-from structperc.criteria import CRFLoss, Criterion, without_autocast
+from structperc.criteria import CRFLoss, Criterion
+from structperc.criteria.base import without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion, default_search
@@ -37,7 +38,7 @@ from structperc.nn.inputs import (
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
-from structperc.predictor import Entities
+from structperc.predictor.base import Entities
 from structperc.predictor.limits import Spans
 from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 

@@ -1,5 +1,4 @@
 from .base import NonlocalFeature as NonlocalFeature
-from .base import nonlocal_scores as nonlocal_scores
 from .candidate_segments import CandidateSegments as CandidateSegments
 from .consistency import ConjunctionConsistency as ConjunctionConsistency
 from .consistency import MajorityPhrase as MajorityPhrase
@@ -20,9 +19,5 @@ from .entity_templates import StartTrigrams as StartTrigrams
 from .entity_templates import Suffixes as Suffixes
 from .entity_templates import WholeEntity as WholeEntity
 from .global_feature import GlobalFeature as GlobalFeature
-from .global_feature import Instances as Instances
-from .global_feature import Occurrences as Occurrences
-from .global_feature import Vocabulary as Vocabulary
-from .global_feature import format_strings as format_strings
 from .quotes import QuotedEntity as QuotedEntity
 from .quotes import QuotedTags as QuotedTags

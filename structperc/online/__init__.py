@@ -5,13 +5,3 @@ compiled.py             the loop over sequences: scores, rival, changed features
 compiled_segments.py    scores and rivals with segments, for this loop
 parameter_averaging.py  means of the weights that several processes have moved
 """
-
-from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
-
-__all__ = [
-    "BatchResult",
-    "SequenceLearner",
-    "OnlineLearner",
-    "merge_results",
-    "update_local_weights",
-]

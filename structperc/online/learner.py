@@ -10,11 +10,11 @@ from numpy import ndarray
 from torch import Tensor
 
 from structperc.chain.segment_scores import segment_kinds
-from structperc.criteria import Costs, UpdateRule
-from structperc.criteria.base import ComparisonUnit
+from structperc.criteria.base import ComparisonUnit, UpdateRule
+from structperc.criteria.costs import Costs
 from structperc.data.labels import AllowedTransitions
 from structperc.kernels.array_types import FeatureArrays, SegmentArrays, WeightTables
-from structperc.optim import AveragedOptimizer
+from structperc.optim.averaged_perceptron import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers.base import LinearForm, SegmentForm
 from structperc.scorers.segment_linear import candidate_mask
@@ -83,7 +83,7 @@ class SequenceLearner(ABC):
 
     Example:
         >>> import torch
-        >>> from structperc.online import BatchResult, SequenceLearner
+        >>> from structperc.online.learner import BatchResult, SequenceLearner
         >>> from structperc.structures import FlatBatch
         >>> class NoLearner(SequenceLearner):  # leaves all weights as they are
         ...     def learn(self, batch):

@@ -28,7 +28,7 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
     Example:
         >>> import torch
-        >>> from structperc import ops
+        >>> from structperc.ops import operators as ops
         >>> ops.viterbi(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         (tensor([3.]), tensor([[1, 0]]))
     """
@@ -145,7 +145,7 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
 
     Example:
         >>> import torch
-        >>> from structperc import ops
+        >>> from structperc.ops import operators as ops
         >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
         >>> log_z, labels, pairs = ops.forward_backward(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), True)
         >>> log_z, labels[0, 0]

@@ -100,7 +100,7 @@ def implementation(device: str, name: str) -> Callable[..., Any]:
 
     Example:
         >>> import torch
-        >>> from structperc.ops import implementation
+        >>> from structperc.ops.registration import implementation
         >>> search = implementation("reference", "viterbi")
         >>> search(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         (tensor([3.]), tensor([[1, 0]]))

@@ -22,7 +22,7 @@ class SemiMarkovScores(NamedTuple):
     scores, and of the pair scores of neighbours.
 
     Example:
-        >>> from structperc import ops
+        >>> from structperc.ops import segment_operators as ops
         >>> token, segment = torch.zeros(1, 3, 2), torch.zeros(1, 3, 2, 2)  # C = 2, D = 2
         >>> segment[0, 1, 1, 1] = 4.0  # the last two tokens are a segment of type 1
         >>> ops.semi_markov_viterbi(*ops.SemiMarkovScores(token, segment, torch.zeros(2, 2), torch.tensor([3])))
@@ -52,7 +52,7 @@ def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: T
 def semi_markov_kbest(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the k best segmentations of each sequence, best first; see `structperc.ops.kbest`.
+    """Return the k best segmentations of each sequence, best first; see `structperc.ops.operators.kbest`.
 
     `k`: number of segmentations. Returns labels (B, k, T) int64, scores (B, k) and valid (B, k) bool.
     """
@@ -146,7 +146,7 @@ def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
 
 @operator("semi_markov")
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Return segmentations drawn from p(segmentation | x), token by token; see `structperc.ops.sample`.
+    """Return segmentations drawn from p(segmentation | x), token by token; see `structperc.ops.operators.sample`.
 
     `noise`: (B, n, T) float64, uniform in [0, 1). Returns labels (B, n, T) int64, 0 in the padding and where no
     segmentation is possible.

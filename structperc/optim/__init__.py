@@ -12,15 +12,14 @@ wrappers.py    SequentialOptimizers, Averaging
 schedules.py   schedules of learning rates, in addition to torch's
 """
 
-from structperc.optim.averaged_perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
-from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
-from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
+from structperc.optim.averaged_perceptron import GPD, Perceptron, where
+from structperc.optim.base import BaseOptimizer
 from structperc.optim.groups import ParameterGroups
 from structperc.optim.lazy import LazyAdamW
 from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.quickprop import QuickProp
-from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, step_interval
+from structperc.optim.schedules import InverseTime, WarmupDecay
 from structperc.optim.wrappers import Averaging, SequentialOptimizers
 
 __all__ = [
@@ -36,15 +35,6 @@ __all__ = [
     "ParameterGroups",
     "WarmupDecay",
     "InverseTime",
-    "Schedule",
-    "step_interval",
-    "AveragedOptimizer",
-    "StepSizeRule",
     "where",
-    "FullBatch",
     "BaseOptimizer",
-    "TrainingProtocol",
-    "training_protocol",
-    "DivergenceError",
-    "check_finite",
 ]

@@ -39,7 +39,7 @@ class FullBatch(BaseOptimizer):
 
     Example:
         >>> import torch
-        >>> from structperc.optim import FullBatch
+        >>> from structperc.optim.full_batch import FullBatch
         >>> class GradientDescent(FullBatch):
         ...     def _advance(self, objective, point, gradient):
         ...         self._set_point(point - self.param_groups[0]["lr"] * gradient)

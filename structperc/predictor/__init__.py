@@ -7,7 +7,9 @@ segment_weights.py  its features of segments; segment_search.py the search and p
 `structperc.load` returns the sparse predictor of a saved model if there is one.
 """
 
-from structperc.predictor.base import Entities, Prediction, Predictor, ProbableSpan
-from structperc.predictor.sparse import SparsePredictor
+from structperc.predictor.base import Prediction, Predictor
 
-__all__ = ["Predictor", "SparsePredictor", "Prediction", "ProbableSpan", "Entities"]
+__all__ = [
+    "Predictor",
+    "Prediction",
+]

@@ -31,7 +31,7 @@ from structperc.data.possible_labels import (
 )
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError, errors_at
-from structperc.text import TextSpan, TokenizedText, align, merge_sentences
+from structperc.text.alignment import TextSpan, TokenizedText, align, merge_sentences
 
 FORCED_FIELD, FORBIDDEN_FIELD, ALLOWED_FIELD = "forced", "forbidden", "allowed"
 LIMITS = (ALLOWED_FIELD, FORCED_FIELD, FORBIDDEN_FIELD)  # fields of JSON lines and of requests

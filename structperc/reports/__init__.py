@@ -5,7 +5,3 @@ figures.py            figures by matplotlib
 html_pages.py         HTML pages from the Jinja2 templates in templates/
 training_progress.py  progress bar of a training, or one log line per epoch
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

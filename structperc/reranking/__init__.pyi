@@ -1,7 +1,5 @@
 from .bayes_point import BayesPoint as BayesPoint
 from .boosting import Boosting as Boosting
-from .candidate_lists import CandidateLists as CandidateLists
-from .candidate_lists import ListBatch as ListBatch
 from .first_labels import FirstLabels as FirstLabels
 from .global_reranker import GlobalReranker as GlobalReranker
 from .jackknife import JackKnife as JackKnife
@@ -10,9 +8,7 @@ from .local_score import FirstScore as FirstScore
 from .local_score import LocalFeatures as LocalFeatures
 from .local_score import LocalScore as LocalScore
 from .local_score import LocalSum as LocalSum
-from .minimum_bayes_risk import CandidateCost as CandidateCost
 from .minimum_bayes_risk import MinimumRisk as MinimumRisk
-from .minimum_bayes_risk import SegmentCost as SegmentCost
 from .minimum_bayes_risk import TokenCost as TokenCost
 from .ranker import Examples as Examples
 from .ranker import Ranker as Ranker

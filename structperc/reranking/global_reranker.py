@@ -25,7 +25,8 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.models.model_format import required_entries
-from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, format_strings
+from structperc.nonlocal_features import CandidateSegments, GlobalFeature
+from structperc.nonlocal_features.global_feature import Vocabulary, format_strings
 from structperc.progress import bar
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife

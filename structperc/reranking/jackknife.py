@@ -29,7 +29,7 @@ from structperc.data.text_files import expand_path
 from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.cache import file_digest
-from structperc.encoders import TextModule
+from structperc.encoders.base import TextModule
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.reports.training_progress import progress_options

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from structperc.chain import path_score
 from structperc.errors import InputError
-from structperc.scorers import LocalWeights, SparseLinear
+from structperc.scorers import SparseLinear
+from structperc.scorers.base import LocalWeights
 from structperc.structures import Batch, Candidates
 
 

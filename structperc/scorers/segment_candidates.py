@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.encoders import TextModule
+from structperc.encoders.base import TextModule
 from structperc.ragged import Ragged
 
 

@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.splits import widest
 from structperc.data.tag_schemes import END, INSIDE, parse_tag, spans
 from structperc.data.text_files import expand_path
-from structperc.encoders import TextModule
+from structperc.encoders.base import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
 from structperc.features.resources import cluster_bits

@@ -25,7 +25,7 @@ from structperc.predictor.limits import (
 )
 from structperc.serving.requests import too_large
 from structperc.spelling import counted
-from structperc.text import TokenizedText
+from structperc.text.alignment import TokenizedText
 
 DocumentColumns = Sequence[Mapping[str, list[str]]]  # columns of each sentence
 CHUNK_SIZE = 2**14  # characters: longer jobs are labelled in chunks of this size

@@ -6,16 +6,8 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from structperc.chain import KBest
-from structperc.criteria import (
-    Costs,
-    CRFLoss,
-    Criterion,
-    HingeLoss,
-    MarginLoss,
-    PerceptronLoss,
-    Prior,
-    SoftmaxMarginLoss,
-)
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, PerceptronLoss, Prior, SoftmaxMarginLoss
+from structperc.criteria.costs import Costs
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, OWLQN, PassiveAggressive

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from structperc.analysis.weight_ranking import WeightGroups, weights
-from structperc.criteria import Costs
+from structperc.criteria.costs import Costs
 from structperc.data.scheme_detection import NO_SEGMENT, check_labels, detect_scheme, fit_scheme
 from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
 from structperc.data.weights import WEIGHT

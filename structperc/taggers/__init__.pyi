@@ -1,4 +1,3 @@
-from .base import BaseTagger as BaseTagger
 from .distillation import Teacher as Teacher
 from .guided_tagger import GuidedTagger as GuidedTagger
 from .tagger import Tagger as Tagger

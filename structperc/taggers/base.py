@@ -23,7 +23,7 @@ from structperc.metrics.f_measure import check_beta
 from structperc.models.base import Model
 from structperc.models.checkpoint_files import ARRAYS, CONFIG, MODEL, check_resumable, check_vocabulary
 from structperc.models.model_format import FORMAT
-from structperc.optim import training_protocol
+from structperc.optim.base import training_protocol
 from structperc.structures import Batch
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
 from structperc.taggers.contract_checks import check_contracts, check_options

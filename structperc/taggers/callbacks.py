@@ -18,15 +18,9 @@ from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
-from structperc.optim import (
-    LBFGS,
-    OWLQN,
-    SequentialOptimizers,
-    TrainingProtocol,
-    WarmupDecay,
-    step_interval,
-    training_protocol,
-)
+from structperc.optim import LBFGS, OWLQN, SequentialOptimizers, WarmupDecay
+from structperc.optim.base import TrainingProtocol, training_protocol
+from structperc.optim.schedules import step_interval
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

@@ -16,12 +16,13 @@ from torch.optim import Optimizer
 from structperc.builder import Builder, describe, without_learned
 from structperc.chain import KBest
 from structperc.constructors import OPTIONS
-from structperc.criteria import CandidateLoss, CorpusCriterion, Criterion, Decision, PairwiseLoss
+from structperc.criteria import CorpusCriterion, Criterion, PairwiseLoss
+from structperc.criteria.base import CandidateLoss, Decision
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.optim import AveragedOptimizer, StepSizeRule
+from structperc.optim.averaged_perceptron import AveragedOptimizer, StepSizeRule
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 from structperc.user_code import class_location, is_user_class

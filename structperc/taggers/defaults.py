@@ -7,7 +7,8 @@ from functools import partial
 
 from torch import nn
 
-from structperc.criteria import CandidateLoss, Criterion, HingeLoss
+from structperc.criteria import Criterion, HingeLoss
+from structperc.criteria.base import CandidateLoss
 from structperc.encoders import FrozenVectors, Transformer
 from structperc.optim import LazyAdamW, ParameterGroups, PassiveAggressive, Perceptron
 from structperc.optim.wrappers import MakeOptimizer

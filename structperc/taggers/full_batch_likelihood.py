@@ -9,7 +9,7 @@ from torch import Tensor
 from structperc.data.labels import LabelSet
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ragged import boundaries
-from structperc.scorers import LinearForm
+from structperc.scorers.base import LinearForm
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, real_tokens
 from structperc.taggers.learning import FullBatchTraining

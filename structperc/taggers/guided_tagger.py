@@ -13,8 +13,8 @@ from structperc.data.weights import first_change
 from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
-from structperc.guided.model import Order
+from structperc.guided import ContextFeatures, GuidedModel
+from structperc.guided.model import GuidedOptimizer, GuidedRule, Order
 from structperc.guided.training_arrays import Decisions
 from structperc.models.base import flat_values, inference_batch_size
 from structperc.models.model_format import required_entries

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structperc.builder import Builder
 from structperc.datamodules.base import SequenceDataModule
-from structperc.encoders import TextModule
+from structperc.encoders.base import TextModule
 from structperc.errors import InputError, errors_at
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name

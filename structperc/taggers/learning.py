@@ -14,14 +14,13 @@ from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.criteria import CorpusCriterion, without_autocast
-from structperc.criteria.base import best, is_allowed
+from structperc.criteria import CorpusCriterion
+from structperc.criteria.base import best, is_allowed, without_autocast
 from structperc.datamodules.base import BatchForm
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
-from structperc.online import SequenceLearner
-from structperc.optim import DivergenceError, check_finite
-from structperc.optim.full_batch import TRAINED
+from structperc.online.learner import SequenceLearner
+from structperc.optim.full_batch import TRAINED, DivergenceError, check_finite
 from structperc.optim.lazy import row_gradients
 from structperc.structures import Batch, Candidates, FlatBatch, Scored, real_tokens
 from structperc.taggers.callbacks import check_steps

@@ -13,21 +13,14 @@ from pytorch_lightning.trainer.states import TrainerFn, TrainerStatus
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.criteria import CandidateLoss, Decision, UpdateRule
-from structperc.criteria.base import ComparisonUnit, best, losses
+from structperc.criteria.base import CandidateLoss, ComparisonUnit, Decision, UpdateRule, best, losses
 from structperc.data.labels import AllowedTransitions
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
-from structperc.online import (
-    BatchResult,
-    OnlineLearner,
-    SequenceLearner,
-    merge_results,
-    update_local_weights,
-)
+from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
-from structperc.optim import AveragedOptimizer
-from structperc.scorers import LinearForm
+from structperc.optim.averaged_perceptron import AveragedOptimizer
+from structperc.scorers.base import LinearForm
 from structperc.structures import Batch, FlatBatch, Scored
 
 COMPONENTS = 2**22  # further features of tokens at a time

@@ -21,8 +21,10 @@ from structperc.models.base import Model
 from structperc.models.chain_model import ChainModel
 from structperc.nn.candidate_scorer import ComparedSequences
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.optim import AveragedOptimizer, ParameterGroups, TrainingProtocol, training_protocol
-from structperc.scorers import LocalWeights
+from structperc.optim import ParameterGroups
+from structperc.optim.averaged_perceptron import AveragedOptimizer
+from structperc.optim.base import TrainingProtocol, training_protocol
+from structperc.scorers.base import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.callbacks import check_trainer, with_scheduler

@@ -6,7 +6,3 @@ labelled_files.py  files with gold labels as corpora
 labelling.py       blocks and files labelled by a model
 writing.py         output of labelled blocks, and the files it is written to
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

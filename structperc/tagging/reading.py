@@ -33,8 +33,9 @@ from structperc.tagging.column_roles import (
     line_format_of,
     refuse_plain_text,
 )
-from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
-from structperc.text.tokenizer import SENTENCES, TOKENIZERS
+from structperc.text import tokenize
+from structperc.text.alignment import TokenizedText, align_words, join_words
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS, paragraph_ends
 
 PREFIX = f"{PREDICTED}_"  # prefix of new fields of JSON lines whose names are taken
 NEW = ("labels", "probabilities", "probability", "spans")

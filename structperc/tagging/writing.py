@@ -26,7 +26,7 @@ from structperc.errors import InputError
 from structperc.predictor.base import Prediction, text_spans
 from structperc.reports.html_pages import render, type_colours
 from structperc.tagging.reading import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, InputPlan, TagInput, has_tokens
-from structperc.text import TextSpan, TokenizedText
+from structperc.text.alignment import TextSpan, TokenizedText
 
 Format = Literal["columns", "jsonl", "brat", "html"]
 SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}

@@ -1,12 +1,6 @@
-from .curves import plot_curves as plot_curves
-from .curves import read_curve as read_curve
 from .lightning_messages import hide_lightning_messages as hide_lightning_messages
-from .loggers import RunLog as RunLog
-from .overlays import read_configuration as read_configuration
 from .report import evaluate as evaluate
 from .report import parameters as parameters
 from .report import results_table as results_table
-from .reranking import boosting_rounds as boosting_rounds
-from .reranking import plot_rounds as plot_rounds
 from .run_callbacks import GradualUnfreezing as GradualUnfreezing
 from .run_callbacks import StopWhenConverged as StopWhenConverged

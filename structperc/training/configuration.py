@@ -31,7 +31,7 @@ trainer:
   devices: 1
   log_every_n_steps: 1000
   enable_model_summary: false
-  logger: {{class_path: structperc.training.RunLog, init_args: {{save_dir: '', name: {LOGS}}}}}
+  logger: {{class_path: structperc.training.loggers.RunLog, init_args: {{save_dir: '', name: {LOGS}}}}}
 checkpoint: {{monitor: dev/score, mode: max, filename: best, enable_version_counter: false}}
 """
 GROUPS = {"trainer": pl.Trainer, "checkpoint": ModelCheckpoint}  # their options have no class_path

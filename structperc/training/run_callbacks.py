@@ -18,7 +18,8 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import FrozenVectors, Transformer
 from structperc.errors import InputError
 from structperc.models.checkpoint_files import load_weights, read_checkpoint
-from structperc.optim import DivergenceError, training_protocol
+from structperc.optim.base import training_protocol
+from structperc.optim.full_batch import DivergenceError
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger

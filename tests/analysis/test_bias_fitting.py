@@ -22,7 +22,8 @@ from structperc.analysis.bias_fitting import (
 )
 from structperc.analysis.bias_report import bias_lines, certified_lines
 from structperc.analysis.certified_bias import choosing_documents, fit_certified_bias, threshold_counts
-from structperc.chain import KBest, LabelBias, SegmentThreshold, log_partition, path_score, scale
+from structperc.chain import KBest, LabelBias, SegmentThreshold, log_partition, path_score
+from structperc.chain.minimum_risk import scale
 from structperc.criteria import PerceptronLoss
 from structperc.data import Synthetic, spans
 from structperc.data.conll import write_conll

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from structperc import Corpus
-from structperc.analysis import error_analysis, error_html, error_lines, error_record
+from structperc.analysis import error_analysis, error_html, error_lines
+from structperc.analysis.error_report import error_record
 from structperc.metrics import ErrorKinds
-from structperc.predictor import Prediction, ProbableSpan
+from structperc.predictor import Prediction
+from structperc.predictor.base import ProbableSpan
 
 TEXT = [  # words, gold, predicted
     (["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"], ["B-PER", "O", "O"]),

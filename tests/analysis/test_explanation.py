@@ -21,14 +21,13 @@ from structperc.nonlocal_features import (
     PhraseConsistency,
     StartBigrams,
     SubphraseConsistency,
-    Vocabulary,
     WholeEntity,
-    format_strings,
 )
+from structperc.nonlocal_features.global_feature import Vocabulary, format_strings
 from structperc.reports.html_pages import COLOURS, type_colours
 from structperc.taggers.tagger import Tagger
 from structperc.tagging.writing import text_page
-from structperc.text import TextSpan
+from structperc.text.alignment import TextSpan
 from tests.analysis.trained import documents, trained, untrained
 from tests.pages import Page
 

@@ -5,12 +5,13 @@ import sys
 import pytest
 
 from structperc import Corpus, FeatureExtractor, Tagger
-from structperc.analysis import Contradiction, LabelNoise, label_noise, noise_lines, noise_rows
+from structperc.analysis import label_noise
+from structperc.analysis.label_noise import Contradiction, LabelNoise, noise_lines, noise_rows
 from structperc.chain import KBest
 from structperc.criteria import MarginLoss
 from structperc.data import Span
 from structperc.errors import InputError
-from structperc.metrics import SegmentPair
+from structperc.metrics.segment_errors import SegmentPair
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.reranking.jackknife import JackKnife, TrainingPart
 from structperc.scorers import SparseLinear

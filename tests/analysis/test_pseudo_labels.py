@@ -7,7 +7,7 @@ from structperc.analysis.pseudo_labels import output_lines
 from structperc.data.read_options import ReadOptions
 from structperc.errors import InputError
 from structperc.sklearn import SequenceTagger
-from structperc.tagging import read_incomplete
+from structperc.tagging.labelled_files import read_incomplete
 
 READING = ReadOptions(columns=["word", "_", "label"])
 TEXT = "-DOCSTART- -X- O\n\nAnna\tNNP\tB-PER|B-LOC\nleft  VBD  ?\n\nYes UH O\n"

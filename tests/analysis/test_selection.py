@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from structperc.analysis import select, selection_scores
-from structperc.analysis.selection import distinct
+from structperc.analysis import select
+from structperc.analysis.selection import distinct, selection_scores
 from structperc.cli.main import main
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data import Corpus, LabelSet

@@ -3,7 +3,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from structperc.chain import allow, constrain, kbest, log_partition, marginals, viterbi
+from structperc.chain import allow, kbest, log_partition, marginals, viterbi
+from structperc.chain.restrictions import constrain
 from structperc.structures import Lattice
 from tests import oracle
 

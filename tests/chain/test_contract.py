@@ -9,8 +9,6 @@ from torch import Tensor
 
 from structperc.chain import (
     KBest,
-    Viterbi,
-    edge_marginals,
     entropy,
     exportable_viterbi,
     locally_normalised,
@@ -20,6 +18,8 @@ from structperc.chain import (
     path_score,
     viterbi,
 )
+from structperc.chain.marginals import edge_marginals
+from structperc.chain.viterbi import Viterbi
 from structperc.structures import Lattice
 from tests.oracle import tables
 

@@ -7,7 +7,6 @@ import torch
 
 from structperc.chain import (
     compact,
-    edge_marginals,
     kbest,
     locally_normalised,
     log_partition,
@@ -20,6 +19,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import validate_lattice
+from structperc.chain.marginals import edge_marginals
 from structperc.chain.segments import Segments
 from structperc.errors import InputError
 from structperc.structures import Lattice

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from structperc.chain import constrain, kbest, locally_normalised, log_partition, path_score
+from structperc.chain import kbest, locally_normalised, log_partition, path_score
+from structperc.chain.restrictions import constrain
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
 from tests import oracle

@@ -6,17 +6,8 @@ from importlib import import_module
 import pytest
 import torch
 
-from structperc.chain import (
-    cross_entropy,
-    divergence,
-    edge_marginals,
-    entropy,
-    log_partition,
-    marginals,
-    next_marginals,
-    previous_marginals,
-    sample,
-)
+from structperc.chain import entropy, log_partition, marginals, sample
+from structperc.chain.marginals import cross_entropy, divergence, edge_marginals, next_marginals, previous_marginals
 from structperc.errors import InputError
 from structperc.structures import Lattice
 from tests import oracle

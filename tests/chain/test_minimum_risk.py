@@ -3,20 +3,9 @@ from collections import Counter
 import pytest
 import torch
 
-from structperc.chain import (
-    Constraints,
-    KBest,
-    LabelBias,
-    MinimumSegmentRisk,
-    add_label_bias,
-    kbest,
-    marginals,
-    minimum_segment_risk,
-    minimum_token_risk,
-    probable_segments,
-    scale,
-    viterbi,
-)
+from structperc.chain import Constraints, KBest, LabelBias, MinimumSegmentRisk, kbest, marginals, viterbi
+from structperc.chain.decoders import add_label_bias
+from structperc.chain.minimum_risk import minimum_segment_risk, minimum_token_risk, probable_segments, scale
 from structperc.data import LabelSet, spans
 from structperc.errors import InputError
 from structperc.structures import Lattice

@@ -11,32 +11,31 @@ from structperc import LabelSet
 from structperc.chain import (
     Constraints,
     Restriction,
-    Segments,
-    best_with,
-    best_without,
-    edge_marginals,
     entropy,
     kbest,
-    limit_lengths,
     log_partition,
-    log_partition_with_segment,
-    log_partition_without_segment,
     marginals,
     max_marginals,
-    max_score_without_segment,
-    minimum_token_risk,
     path_score,
     sample,
-    scale,
     segment_marginals,
     segment_max_marginals,
     segment_probabilities,
-    split_sentences,
-    step_log_probabilities,
     viterbi,
 )
 from structperc.chain.confidence import entities
-from structperc.chain.lattices import token_mask
+from structperc.chain.lattices import split_sentences, token_mask
+from structperc.chain.marginals import edge_marginals, step_log_probabilities
+from structperc.chain.minimum_risk import minimum_token_risk, scale
+from structperc.chain.segment_scores import limit_lengths
+from structperc.chain.segments import (
+    Segments,
+    best_with,
+    best_without,
+    log_partition_with_segment,
+    log_partition_without_segment,
+    max_score_without_segment,
+)
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.metrics.counts import sentence_boundaries

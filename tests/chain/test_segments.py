@@ -3,16 +3,15 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from structperc.chain import (
+from structperc.chain import path_score, segment_marginals
+from structperc.chain.segments import (
     Segments,
-    best_before_and_after,
     best_with,
     best_without,
     max_score_with_segment,
     max_score_without_segment,
-    path_score,
-    segment_marginals,
 )
+from structperc.chain.viterbi import best_before_and_after
 from structperc.errors import InputError
 from structperc.structures import Lattice
 from tests import oracle

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from structperc.chain import best_before_and_after, max_marginals, path_score, viterbi
+from structperc.chain import max_marginals, path_score, viterbi
+from structperc.chain.viterbi import best_before_and_after
 from structperc.errors import InputError
 from structperc.structures import Lattice
 from tests import oracle

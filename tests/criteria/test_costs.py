@@ -11,7 +11,6 @@ from structperc.builder import Builder, describe
 from structperc.chain import kbest
 from structperc.chain.lattices import map_scores
 from structperc.criteria import (
-    Costs,
     CRFLoss,
     Criterion,
     EntityRatio,
@@ -22,8 +21,9 @@ from structperc.criteria import (
     SoftmaxMarginLoss,
     TokenCosts,
     TokenCrossEntropyLoss,
-    score_candidates,
 )
+from structperc.criteria.base import score_candidates
+from structperc.criteria.costs import Costs
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from structperc.chain import constrain, kbest, log_partition, marginals, viterbi
-from structperc.criteria import DistillationLoss, MEMMLoss, TokenCrossEntropyLoss, score_candidates
+from structperc.chain import kbest, log_partition, marginals, viterbi
+from structperc.chain.restrictions import constrain
+from structperc.criteria import DistillationLoss, MEMMLoss, TokenCrossEntropyLoss
+from structperc.criteria.base import score_candidates
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice

@@ -27,14 +27,14 @@ from structperc.criteria import (
     NBestRiskLoss,
     PerceptronLoss,
     PowerMean,
-    PowerRatio,
     RiskLoss,
     Sigmoid,
     SoftmaxMarginLoss,
     SoftMaxMeasure,
-    TokenCounts,
     TokenCrossEntropyLoss,
 )
+from structperc.criteria.mce import PowerRatio
+from structperc.criteria.mce_f import TokenCounts
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
 from tests import oracle

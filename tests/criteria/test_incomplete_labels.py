@@ -19,8 +19,8 @@ from structperc.criteria import (
     MCELoss,
     PerceptronLoss,
     SoftMaxMeasure,
-    score_candidates,
 )
+from structperc.criteria.base import score_candidates
 from structperc.data import LabelSet
 from structperc.errors import InputError
 from structperc.nn import ChainHead

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from structperc.criteria import Logistic, MaxMeasure, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMaxMeasure
+from structperc.criteria import Logistic, MaxMeasure, MCELoss, PowerMean, Sigmoid, SoftMaxMeasure
+from structperc.criteria.mce import PowerRatio
 from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored

@@ -5,8 +5,10 @@ import math
 import pytest
 import torch
 
-from structperc.chain import constrain, kbest
-from structperc.criteria import CorpusCriterion, Logistic, MCEFLoss, MCELoss, SegmentCounts, Sigmoid, TokenCounts
+from structperc.chain import kbest
+from structperc.chain.restrictions import constrain
+from structperc.criteria import CorpusCriterion, Logistic, MCEFLoss, MCELoss, Sigmoid
+from structperc.criteria.mce_f import SegmentCounts, TokenCounts
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError

@@ -11,7 +11,9 @@ from structperc.data import AnnotatedDocument, Table, read_annotated, write_anno
 from structperc.data.conversion import COLUMN_FORMATS, FORMATS
 from structperc.data.standoff import read_standoff
 from structperc.errors import InputError
-from structperc.text import TextSpan, line_sentences, tokenize
+from structperc.text import tokenize
+from structperc.text.alignment import TextSpan
+from structperc.text.tokenizer import line_sentences
 from tests.tiny import make_tagger
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"

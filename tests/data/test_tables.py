@@ -14,7 +14,7 @@ from structperc.data.tag_schemes import spans
 from structperc.datamodules import sources as table_sources
 from structperc.datamodules.sources import InMemory, Table
 from structperc.errors import InputError
-from structperc.text import join_words
+from structperc.text.alignment import join_words
 from tests.errors import error_message
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC"]

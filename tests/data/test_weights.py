@@ -8,8 +8,9 @@ import structperc
 from structperc.criteria import CRFLoss, MCEFLoss, TokenCrossEntropyLoss
 from structperc.data import LabelSet
 from structperc.data.read_options import DEFAULT_READING
-from structperc.datamodules import Conll, EncodedCorpus, Table
+from structperc.datamodules import Conll, Table
 from structperc.datamodules.cache import CorpusCache, CorpusStore
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.tagging.labelling import FileTagger

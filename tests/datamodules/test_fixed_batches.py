@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from structperc.criteria import CRFLoss
-from structperc.datamodules import LengthBatchSampler, PrecomputedBatches
+from structperc.datamodules.encoded import PrecomputedBatches
+from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.ragged import Ragged
 from tests.tiny import EDGE, NODE, Sentences, make_tagger, sentences
 

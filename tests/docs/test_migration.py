@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from torchcrf import CRF
 
-from structperc import Tagger, kbest, log_partition, viterbi
-from structperc.chain import edge_marginals, path_score
+from structperc import Tagger
+from structperc.chain import kbest, log_partition, path_score, viterbi
+from structperc.chain.marginals import edge_marginals
 from structperc.optim import OWLQN
 from tests.docs.written import blocks
 from tests.oracle import label_sequences

@@ -7,7 +7,7 @@ from torch import nn
 from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, load
 from structperc.chain import path_score
 from structperc.criteria import CRFLoss
-from structperc.datamodules import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
 from structperc.nonlocal_features import CandidateSegments

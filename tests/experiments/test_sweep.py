@@ -301,7 +301,8 @@ def test_a_sweep_without_a_grid(runs, fails):
 # -- trainings ------------------------------------------------------------------------------------------------
 
 FAILING = """
-from structperc.criteria import CandidateLoss, PerceptronLoss
+from structperc.criteria import PerceptronLoss
+from structperc.criteria.base import CandidateLoss
 
 
 class Moody(CandidateLoss):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.features import EncodedFeatures
+from structperc.features.encoded_features import EncodedFeatures
 from structperc.ragged import Ragged
 
 sequences = st.lists(st.lists(st.lists(st.integers(0, 99), max_size=4), max_size=4), max_size=6)

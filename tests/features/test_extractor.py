@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features import Clusters, FeatureExtractor, Gazetteer, exact_index, lookup, parse_templates
+from structperc.features import Clusters, FeatureExtractor, Gazetteer, exact_index, lookup
+from structperc.features.templates import parse_templates
 
 PHRASES = ["ab 12", "12 12 12", "c"]
 PATHS = {"ab": "0110", "12": "10", "Ab": "111"}

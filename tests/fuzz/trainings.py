@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from structperc.experiments.experiment import finished_run
-from structperc.reranking import CandidateLists
-from structperc.reranking.candidate_lists import TENSORS
+from structperc.reranking.candidate_lists import TENSORS, CandidateLists
 from structperc.training.curves import read_curve
 
 SIZES = ["--data.train=10", "--data.dev=4", "--data.test=4", "--trainer.accelerator=cpu"]

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from structperc.data.words import word_hashes
-from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, LearningCounts
+from structperc.guided import ContextFeatures, GuidedModel
 from structperc.guided.context_features import parse_context
+from structperc.guided.model import GuidedOptimizer, LearningCounts
 from structperc.guided.training_arrays import UNKNOWN
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear

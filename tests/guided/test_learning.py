@@ -7,7 +7,8 @@ import random
 import pytest
 import torch
 
-from structperc.guided import Aggressive, EarlyUpdate, GuidedOptimizer
+from structperc.guided import Aggressive
+from structperc.guided.model import EarlyUpdate, GuidedOptimizer
 from tests.guided.tagged import batch_of, model_of, reference_of, sentences, weights_of
 
 ORDERS = ["easiest", "left-to-right"]

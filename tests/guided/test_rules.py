@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from structperc.errors import InputError
-from structperc.guided import Aggressive, EarlyUpdate
+from structperc.guided import Aggressive
+from structperc.guided.model import EarlyUpdate
 from tests.guided.reference import Sentence
 from tests.guided.tagged import batch_of, model_of, sentences, set_weights
 

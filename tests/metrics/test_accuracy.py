@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from structperc.metrics import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
-from structperc.metrics.counts import right_sentences, sentence_boundaries
+from structperc.metrics import SentenceAccuracy, TokenAccuracy
+from structperc.metrics.counts import right_sentences, sentence_boundaries, sentence_counts, token_counts
 
 
 def test_without_numbers_a_sequence_is_a_sentence():

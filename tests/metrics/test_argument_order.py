@@ -9,7 +9,9 @@ from torchmetrics import Metric
 from structperc import metrics
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.metrics import SegmentF1, SegmentPrecision, SegmentRecall, bin_sums, mcnemar, token_counts
+from structperc.metrics import SegmentF1, SegmentPrecision, SegmentRecall, mcnemar
+from structperc.metrics.confidence_bins import bin_sums
+from structperc.metrics.counts import token_counts
 
 LABELS = LabelSet(("O", "B-P", "I-P"))
 GOLD, PREDICTED = torch.tensor([[1, 0, 1]]), torch.tensor([[1, 0, 0]])

@@ -5,12 +5,15 @@ from itertools import pairwise
 import pytest
 import torch
 
-from structperc.chain import Segments, constrain, viterbi
+from structperc.chain import viterbi
 from structperc.chain.confidence import segment_confidence, token_confidence
+from structperc.chain.restrictions import constrain
+from structperc.chain.segments import Segments
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics import Calibration, abstention_curve
+from structperc.metrics import Calibration
+from structperc.metrics.abstention_curve import abstention_curve
 from structperc.metrics.counts import opened_segments, sentence_boundaries
 from structperc.structures import Lattice
 from tests.oracle import probabilities

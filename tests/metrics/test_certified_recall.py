@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from structperc.errors import InputError
-from structperc.metrics import fixed_sequence, highest_certified_recall, recall_p_value
+from structperc.metrics import recall_p_value
+from structperc.metrics.certified_recall import fixed_sequence, highest_certified_recall
 
 
 def counts_of(correct, gold) -> np.ndarray:

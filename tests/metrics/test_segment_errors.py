@@ -7,7 +7,8 @@ import pytest
 
 from structperc.data import Span
 from structperc.errors import InputError
-from structperc.metrics import ErrorKinds, SegmentPair, match_segments, segment_f1_score, segment_pairs, semeval_scores
+from structperc.metrics import ErrorKinds, segment_f1_score, segment_pairs, semeval_scores
+from structperc.metrics.segment_errors import SegmentPair, match_segments
 
 ORDER = ("correct", "type", "boundary", "both")
 

@@ -13,7 +13,8 @@ from torchmetrics import MetricCollection, MetricTracker
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import PREFIX_SCHEMES, SCHEMES, first_violation, spans
 from structperc.errors import InputError
-from structperc.metrics import SegmentF1, SegmentFScore, SegmentPrecision, SegmentRecall, f_measure, segment_counts
+from structperc.metrics import SegmentF1, SegmentFScore, SegmentPrecision, SegmentRecall, f_measure
+from structperc.metrics.counts import segment_counts
 from structperc.metrics.f_measure import SegmentScore, SegmentScores
 
 matplotlib.use("Agg")

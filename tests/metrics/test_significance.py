@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy.stats import ttest_1samp
 
-from structperc.metrics import McNemar, bootstrap_intervals, holm, mcnemar, paired_bootstrap, paired_t_test
-from structperc.metrics.significance import score_interval
+from structperc.metrics import bootstrap_intervals, mcnemar, paired_bootstrap
+from structperc.metrics.significance import McNemar, holm, paired_t_test, score_interval
 
 
 def answers(both, only_a, only_b, neither):

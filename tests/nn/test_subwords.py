@@ -7,7 +7,8 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from structperc.errors import InputError
-from structperc.nn import TokenCollator, first_subwords, tokenize_words
+from structperc.nn import TokenCollator, tokenize_words
+from structperc.nn.subwords import first_subwords
 from tests.encoders.tiny_models import SPECIAL, word_pieces
 
 

@@ -11,13 +11,11 @@ from structperc.nonlocal_features import (
     CandidateSegments,
     EndTrigrams,
     GlobalFeature,
-    Occurrences,
     QuotedEntity,
-    Vocabulary,
     WholeEntity,
-    format_strings,
     global_feature,
 )
+from structperc.nonlocal_features.global_feature import Occurrences, Vocabulary, format_strings
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
 FEATURES = [WholeEntity(), EndTrigrams(typed=False), QuotedEntity()]

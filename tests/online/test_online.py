@@ -12,15 +12,18 @@ from numba import njit
 from structperc.chain import KBest, path_score
 from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
 from structperc.data import Corpus, Synthetic
-from structperc.datamodules import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.kernels.array_types import SegmentArrays, WeightTables
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
-from structperc.online import OnlineLearner, compiled_segments
+from structperc.online import compiled_segments
 from structperc.online.compiled import best_path, best_wrong_path, chain_memory
-from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
+from structperc.online.learner import OnlineLearner
+from structperc.optim import PassiveAggressive, where
 from structperc.optim import Perceptron as Additive
+from structperc.optim.averaged_perceptron import StepSizeRule
+from structperc.optim.full_batch import DivergenceError
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.structures import Lattice, SegmentScores
 from structperc.taggers import Tagger

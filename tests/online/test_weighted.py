@@ -10,7 +10,7 @@ import torch
 from structperc import Corpus, FeatureExtractor, LabelSet, Tagger
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, MarginLoss, PerceptronLoss
-from structperc.datamodules import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import format_weighted_features
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive

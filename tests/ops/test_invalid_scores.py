@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from structperc import ops
 from structperc.errors import InputError, InvalidScoreError
+from structperc.ops import operators as ops
 from structperc.ops.registration import implementation
 from tests.ops.lattices import make
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from structperc.errors import InputError, InvalidScoreError
-from structperc.ops import semi_markov_best, semi_markov_log_partition, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
+from structperc.ops.segment_operators import semi_markov_best, semi_markov_log_partition, semi_markov_sums
 from tests.ops.lattices import operator
 from tests.ops.segmentations import expected, labels_of, ranked
 

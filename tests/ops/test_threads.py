@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from structperc import ops
 from structperc.kernels.jit import kernel
+from structperc.ops import operators as ops
+from structperc.ops import segment_operators
 from structperc.ops.cpu import threads as sharing
 from structperc.ops.cpu.threads import run_in_threads
 
@@ -20,7 +21,7 @@ BIG = 10**9  # additions, worth all threads
 
 PROGRAM = """
 import torch
-from structperc.ops import viterbi
+from structperc.ops.operators import viterbi
 torch.set_num_threads(2)
 print(viterbi(torch.zeros(64, 200, 9), torch.zeros(1, 1, 9, 9), torch.full((64,), 200))[0].sum().item())
 """
@@ -175,10 +176,10 @@ def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
                     ops.local_log_partition(*lattice),
                     *ops.best_before_and_after_backward(*lattice, unary, unary),
                     *ops.local_log_partition_backward(*lattice, unary),
-                    *ops.semi_markov_viterbi(*segments),
-                    *ops.semi_markov_kbest(*segments, 3),
-                    *ops.semi_markov_sums(*segments),
-                    *ops.semi_markov_log_partition(*segments, True),
+                    *segment_operators.semi_markov_viterbi(*segments),
+                    *segment_operators.semi_markov_kbest(*segments, 3),
+                    *segment_operators.semi_markov_sums(*segments),
+                    *segment_operators.semi_markov_log_partition(*segments, True),
                 ]
             )
     finally:

@@ -12,18 +12,9 @@ import torch
 
 import structperc.optim
 from structperc.errors import InputError
-from structperc.optim import (
-    GPD,
-    LBFGS,
-    BaseOptimizer,
-    DivergenceError,
-    FullBatch,
-    Perceptron,
-    QuickProp,
-    SequentialOptimizers,
-    check_finite,
-    training_protocol,
-)
+from structperc.optim import GPD, LBFGS, BaseOptimizer, Perceptron, QuickProp, SequentialOptimizers
+from structperc.optim.base import training_protocol
+from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
 
 OPTIONS = {
     "Perceptron": {"lr": 0.05},

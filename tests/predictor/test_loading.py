@@ -20,9 +20,10 @@ from structperc.errors import InputError
 from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
 from structperc.models import ChainModel, Model
 from structperc.nonlocal_features import MajorityPhrase
-from structperc.online import OnlineLearner
-from structperc.predictor import SparsePredictor
-from structperc.scorers import LinearForm, Scorer, SegmentFeatures, SegmentLinear, SparseLinear
+from structperc.online.learner import OnlineLearner
+from structperc.predictor.sparse import SparsePredictor
+from structperc.scorers import Scorer, SegmentFeatures, SegmentLinear, SparseLinear
+from structperc.scorers.base import LinearForm
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Lattice, real_tokens
 from structperc.taggers import Tagger

@@ -24,8 +24,8 @@ from structperc.features import (
     OtherMentions,
     TokenMajority,
 )
-from structperc.predictor import SparsePredictor
 from structperc.predictor.limits import with_limits
+from structperc.predictor.sparse import SparsePredictor
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
 

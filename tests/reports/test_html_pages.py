@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from structperc.analysis import decision_html
+from structperc.analysis.decision_order import decision_html
 from structperc.analysis.weight_ranking import _background
 from structperc.reports.html_pages import HUES, render
 from tests.pages import Page

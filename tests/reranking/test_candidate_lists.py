@@ -8,8 +8,8 @@ from safetensors.torch import save_file
 
 from structperc.data import output
 from structperc.errors import InputError
-from structperc.reranking import CandidateLists, ListBatch
 from structperc.reranking import candidate_lists as lists
+from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.structures import Candidates
 from tests.checkpoints import assert_same
 from tests.errors import error_message

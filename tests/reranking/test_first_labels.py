@@ -13,7 +13,7 @@ from structperc.errors import InputError
 from structperc.features import EntityMajority, FeatureExtractor, TokenMajority
 from structperc.features.documents import restore
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.optim import training_protocol
+from structperc.optim.base import training_protocol
 from structperc.reranking import FirstLabels, JackKnife
 from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers

@@ -16,10 +16,9 @@ from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, Perceptron
-from structperc.reranking import CandidateLists
 from structperc.reranking import jackknife as module
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.reranking.candidate_lists import TENSORS
+from structperc.reranking.candidate_lists import TENSORS, CandidateLists
 from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.scorers import SparseLinear
 from structperc.taggers.callbacks import EvaluationWeights

@@ -12,10 +12,10 @@ from structperc import Corpus, FeatureExtractor, Tagger
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, HingeLoss
 from structperc.data.tag_schemes import spans
-from structperc.datamodules import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere
-from structperc.ops import path_score
+from structperc.ops.operators import path_score
 from structperc.optim import Perceptron
 from structperc.reranking import LikelySegments
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear

@@ -10,7 +10,8 @@ from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.reranking import MinimumRisk, SegmentCost, TokenCost
+from structperc.reranking import MinimumRisk, TokenCost
+from structperc.reranking.minimum_bayes_risk import SegmentCost
 from tests.tiny import Sentences, make_tagger, sentences
 
 K = 4

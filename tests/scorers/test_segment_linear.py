@@ -12,13 +12,13 @@ from structperc.analysis.weight_ranking import weights
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, MarginLoss, TokenCrossEntropyLoss
 from structperc.data.words import word_shape
-from structperc.datamodules import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features.hashing import NO_KEY, string_hash
 from structperc.features.segment_index import HashedSegmentIndex, compress_names, expand_names
 from structperc.features.string_arrays import NO_FEATURE
 from structperc.models import Model
-from structperc.online import OnlineLearner
+from structperc.online.learner import OnlineLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
 from structperc.taggers.sequential_learning import sequence_learner

@@ -13,7 +13,7 @@ from structperc.criteria import HingeLoss
 from structperc.datamodules import Synthetic
 from structperc.encoders import FrozenVectors, Window, WordEmbedding
 from structperc.errors import InputError
-from structperc.models import prune
+from structperc.models.saving import prune
 from structperc.optim import PassiveAggressive
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear, VectorLinear

@@ -12,7 +12,8 @@ from structperc.errors import InputError
 from structperc.serving import Limits, application
 from structperc.serving import jobs as module
 from structperc.serving.jobs import CHUNK_SIZE, SentencesJob, TextJob, label_in_chunks
-from structperc.text import line_sentences, tokenize
+from structperc.text import tokenize
+from structperc.text.tokenizer import line_sentences
 from tests.serving.serving_models import TEXTS, conll_tokens_of, tagger
 
 

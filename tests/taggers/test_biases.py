@@ -8,14 +8,15 @@ import torch
 
 import structperc
 from structperc import Tagger
-from structperc.chain import KBest, LabelBias, MinimumSegmentRisk, SegmentThreshold, marginals, scale
+from structperc.chain import KBest, LabelBias, MinimumSegmentRisk, SegmentThreshold, marginals
+from structperc.chain.minimum_risk import scale
 from structperc.criteria import HingeLoss
 from structperc.data import Synthetic, spans
 from structperc.errors import InputError
 from structperc.models.chain_model import ChainModel
 from structperc.models.model_format import add_checksums
 from structperc.nonlocal_features import MajorityPhrase
-from structperc.predictor import SparsePredictor
+from structperc.predictor.sparse import SparsePredictor
 from structperc.scorers import SparseLinear
 from tests.tiny import random_tagger
 

@@ -10,12 +10,13 @@ from torch import nn
 from structperc.chain import KBest
 from structperc.cli.messages import report_error
 from structperc.constructors import parameters_of
-from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, LocalAndNonlocal, PerceptronLoss
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, LocalAndNonlocal, PerceptronLoss
+from structperc.criteria.base import CandidateLoss, Decision
 from structperc.encoders import Encoder
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.optim import AveragedOptimizer, StepSizeRule
+from structperc.optim.averaged_perceptron import AveragedOptimizer, StepSizeRule
 from structperc.scorers import Neural, SparseLinear
 from structperc.structures import Lattice
 from structperc.taggers.contract_checks import check_contracts, check_options, check_step_size_rule

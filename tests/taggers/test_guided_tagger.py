@@ -8,7 +8,8 @@ from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedOptimizer
+from structperc.guided import ContextFeatures
+from structperc.guided.model import GuidedOptimizer
 from structperc.models import Model
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger

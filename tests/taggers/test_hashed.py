@@ -15,7 +15,7 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive
 from structperc.optim import Perceptron as Additive
-from structperc.predictor import SparsePredictor
+from structperc.predictor.sparse import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
 from tests.tiny import fit

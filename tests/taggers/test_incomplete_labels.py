@@ -8,7 +8,8 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, EntityRatio, LocalAndNonlocal, MarginLoss, MCEFLoss, PerceptronLoss
 from structperc.datamodules import Conll
 from structperc.errors import InputError
-from structperc.guided import Aggressive, ContextFeatures, EarlyUpdate
+from structperc.guided import Aggressive, ContextFeatures
+from structperc.guided.model import EarlyUpdate
 from structperc.nonlocal_features import ConjunctionConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear

@@ -8,7 +8,8 @@ import pytorch_lightning as pl
 
 import structperc
 from structperc.models import ChainModel, Model
-from structperc.taggers import BaseTagger, GuidedTagger, Tagger
+from structperc.taggers import GuidedTagger, Tagger
+from structperc.taggers.base import BaseTagger
 
 
 def taggers():

@@ -12,7 +12,7 @@ from structperc.encoders import FeatureEmbedding, FrozenVectors, Window, WordEmb
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
-from structperc.optim import TrainingProtocol
+from structperc.optim.base import TrainingProtocol
 from structperc.scorers import Neural, SparseLinear, VectorLinear
 from structperc.taggers.initialization import initialize_from
 from structperc.taggers.tagger import Tagger

@@ -4,9 +4,12 @@ import pytest
 import torch
 
 from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMaxMeasure
-from structperc.datamodules import LengthBatchSampler, PrecomputedBatches
+from structperc.datamodules.encoded import PrecomputedBatches
+from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, OWLQN, DivergenceError, SequentialOptimizers, TrainingProtocol
+from structperc.optim import GPD, LBFGS, OWLQN, SequentialOptimizers
+from structperc.optim.base import TrainingProtocol
+from structperc.optim.full_batch import DivergenceError
 from tests.tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
 
 C = 3.0

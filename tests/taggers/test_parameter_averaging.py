@@ -9,7 +9,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from structperc.criteria import PerceptronLoss
 from structperc.datamodules.distributed import ProcessGroup
 from structperc.models.checkpoint_files import read_checkpoint
-from structperc.online import OnlineLearner
+from structperc.online.learner import OnlineLearner
 from structperc.optim import Perceptron as Additive
 from structperc.taggers import learning
 from structperc.taggers import sequential_learning as mixing

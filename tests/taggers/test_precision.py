@@ -5,19 +5,10 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from structperc.chain import (
-    KBest,
-    constrain,
-    edge_marginals,
-    entropy,
-    kbest,
-    log_partition,
-    marginals,
-    max_marginals,
-    path_score,
-    viterbi,
-)
+from structperc.chain import KBest, entropy, kbest, log_partition, marginals, max_marginals, path_score, viterbi
 from structperc.chain.lattices import map_scores
+from structperc.chain.marginals import edge_marginals
+from structperc.chain.restrictions import constrain
 from structperc.criteria import CRFLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, MCELoss, SoftMaxMeasure
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor

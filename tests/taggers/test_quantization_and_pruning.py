@@ -18,7 +18,7 @@ from structperc.features import FeatureExtractor, format_weighted_features
 from structperc.models.model_format import dequantize_tables, quantize_tables
 from structperc.models.saving import prune
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.predictor import SparsePredictor
+from structperc.predictor.sparse import SparsePredictor
 from structperc.scorers import Neural, SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
 

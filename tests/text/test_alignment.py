@@ -7,16 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structperc.errors import InputError
-from structperc.text import (
-    TextSpan,
-    align,
-    align_words,
-    find_quotes,
-    line_sentences,
-    merge_sentences,
-    to_character_offsets,
-    tokenize,
-)
+from structperc.text import tokenize
+from structperc.text.alignment import TextSpan, align, align_words, merge_sentences, to_character_offsets
+from structperc.text.quoted_mentions import find_quotes
+from structperc.text.tokenizer import line_sentences
 
 TEXT = "Anna Lind met Bo.\nBo left Rome"
 

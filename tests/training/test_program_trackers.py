@@ -47,7 +47,7 @@ def tracked(runs, monkeypatch, tmp_path):
     path = f"{Tracker.__module__}.{Tracker.__qualname__}"
     own = tmp_path / "logger.yaml"
 
-    def tracked(*options, also=("structperc.training.RunLog",), **args):
+    def tracked(*options, also=("structperc.training.loggers.RunLog",), **args):
         loggers = [{"class_path": one, "init_args": {"save_dir": "", "name": "logs"}} for one in also]
         loggers.append({"class_path": path, "init_args": args})
         own.write_text(yaml.safe_dump({"trainer": {"logger": loggers}}))

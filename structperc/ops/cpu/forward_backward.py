@@ -20,7 +20,7 @@ from structperc.ops.cpu.threads import run_in_threads
 
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.forward_backward`."""
+    """Implement `structperc.ops.operators.forward_backward`."""
     B, T, L = unary.shape
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
@@ -57,7 +57,7 @@ def _both_passes(start, stop, unary, edge, lengths, totals, nodes, pairs):
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.sample`."""
+    """Implement `structperc.ops.operators.sample`."""
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
     if run_in_threads(_draw, B, 16 * T * L * (L + noise.shape[1]), unary, edge, lengths, noise, labels):
@@ -111,7 +111,7 @@ def _first_above(scores, noise):
 
 
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.local_log_partition`."""
+    """Implement `structperc.ops.operators.local_log_partition`."""
     B, T, L = unary.shape
     sums = unary.new_zeros(B, T, L)
     if run_in_threads(_log_sums, B, 16 * T * L * L, unary, edge, lengths, sums):
@@ -120,7 +120,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.local_log_partition_backward`."""
+    """Implement `structperc.ops.operators.local_log_partition_backward`."""
     B, T, L = unary.shape
     own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
     run_in_threads(_shares, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)

@@ -45,7 +45,7 @@ class Choices(NamedTuple):
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.kbest`."""
+    """Implement `structperc.ops.operators.kbest`."""
     B, T, L = unary.shape
     labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
     if run_in_threads(_search, B, 16 * T * (L + k), unary, edge, lengths, k, labels, scores):

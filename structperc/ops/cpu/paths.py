@@ -9,7 +9,7 @@ from structperc.ops.cpu.threads import run_in_threads
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """Implement `structperc.ops.path_score`."""
+    """Implement `structperc.ops.operators.path_score`."""
     scores = unary.new_empty(len(labels))
     if run_in_threads(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores):
         check_lengths(lengths, unary.shape[1])
@@ -20,7 +20,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.path_counts`."""
+    """Implement `structperc.ops.operators.path_counts`."""
     own = weights.new_zeros(unary)
     shared = 1 in edge[:2]  # by sequences or tokens, so that sums are long
     steps = torch.zeros(edge, dtype=torch.float64 if shared else weights.dtype)

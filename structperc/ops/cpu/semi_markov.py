@@ -26,7 +26,7 @@ from structperc.ops.reference import semi_markov as reference
 
 
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_viterbi`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_viterbi`."""
     (B, T, C), D = token.shape, segment.shape[2]
     scores, labels = token.new_zeros(B), lengths.new_zeros(B, T, dtype=torch.int64)
     _check(token, segment, pair, lengths)
@@ -37,7 +37,7 @@ def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: T
 def semi_markov_kbest(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_kbest`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_kbest`."""
     (B, T, C), D = token.shape, segment.shape[2]
     labels, scores = lengths.new_zeros(B, k, T, dtype=torch.int64), token.new_full((B, k), -torch.inf)
     valid = torch.zeros(B, k, dtype=torch.bool)
@@ -48,7 +48,7 @@ def semi_markov_kbest(
 
 
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_best`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_best`."""
     (B, T, C), D = token.shape, segment.shape[2]
     if _first_invalid(token, segment, pair, lengths) is not None:
         return reference.semi_markov_best(token, segment, pair, lengths)
@@ -58,7 +58,7 @@ def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
 
 
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_sample`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sample`."""
     check_lengths(lengths, token.shape[1])
     _check(token, segment, pair, lengths)
     return reference.semi_markov_sample(token, segment, pair, lengths, noise)
@@ -67,7 +67,7 @@ def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Te
 def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_sums`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sums`."""
     if _first_invalid(token, segment, pair, lengths) is not None:
         return reference.semi_markov_sums(token, segment, pair, lengths)
     return _sums(token, segment, pair, lengths, token.shape[1], True)
@@ -76,7 +76,7 @@ def semi_markov_sums(
 def semi_markov_log_partition(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_log_partition`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_log_partition`."""
     if _first_invalid(token, segment, pair, lengths) is not None:
         return reference.semi_markov_log_partition(token, segment, pair, lengths, with_gradient)
     return _sums(token, segment, pair, lengths, segment.shape[1], with_gradient)

@@ -31,7 +31,7 @@ from structperc.ops.cpu.threads import run_in_threads
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.viterbi`."""
+    """Implement `structperc.ops.operators.viterbi`."""
     B, T, L = unary.shape
     scores, labels = unary.new_empty(B), lengths.new_empty(B, T)
     if run_in_threads(_search, B, 2 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, scores, labels):
@@ -59,7 +59,7 @@ def _search(start, stop, unary, edge, lengths, scores, labels):
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after`."""
+    """Implement `structperc.ops.operators.best_before_and_after`."""
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
     if run_in_threads(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
@@ -70,7 +70,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
 def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after_backward`."""
+    """Implement `structperc.ops.operators.best_before_and_after_backward`."""
     B, T, L = unary.shape
     own = torch.zeros(B, T, L, dtype=torch.float64)
     steps = torch.zeros(B, *edge.shape[1:], dtype=torch.float64)

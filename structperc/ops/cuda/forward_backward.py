@@ -42,7 +42,7 @@ from structperc.ops.cuda.blocks import (
 
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.forward_backward`."""
+    """Implement `structperc.ops.operators.forward_backward`."""
     lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     chunk = chunks.chunk_length(B, T, L)
@@ -250,7 +250,7 @@ def _fill_pairs(pairs, number, b, t, real, T, L: constexpr, N: constexpr, P: con
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.sample`."""
+    """Implement `structperc.ops.operators.sample`."""
     lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), n = unary.shape, noise.shape[1]
     labels = lattice.scratch(B, n, T, dtype=torch.int64)
@@ -295,7 +295,7 @@ SPLITS = 64  # programs that share the tokens of a sequence
 
 
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.local_log_partition`."""
+    """Implement `structperc.ops.operators.local_log_partition`."""
     lattice = KernelArguments(unary, edge, lengths)
     found = lattice.scratch(*unary.shape)
     if found.numel():
@@ -306,7 +306,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.local_log_partition_backward`."""
+    """Implement `structperc.ops.operators.local_log_partition_backward`."""
     lattice = KernelArguments(unary, edge, lengths)
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)

@@ -32,7 +32,7 @@ from structperc.ops.reference.kbest import kbest as reference
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.kbest`; the reference is used where k times labels is above 4096."""
+    """Implement `structperc.ops.operators.kbest`; the reference is used where k times labels is above 4096."""
     (B, T, L), device = unary.shape, unary.device
     K, P = (max(2, triton.next_power_of_2(n)) for n in (k, L))
     if K * P > ENTRIES or not unary.numel():

@@ -27,7 +27,7 @@ TOKENS = SOME_TOKENS // PATHS  # of each path, at a time
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """Implement `structperc.ops.path_score`."""
+    """Implement `structperc.ops.operators.path_score`."""
     lattice, S = KernelArguments(unary, edge, lengths), labels.shape[0]
     scores = lattice.scratch(S)
     if S:
@@ -42,7 +42,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.path_counts`."""
+    """Implement `structperc.ops.operators.path_counts`."""
     if torch.are_deterministic_algorithms_enabled():
         return reference(weights, lengths, labels, rows, unary, edge)
     own, steps = weights.new_zeros(unary), weights.new_zeros(edge)

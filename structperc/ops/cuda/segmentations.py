@@ -31,7 +31,7 @@ from structperc.ops.reference import semi_markov as reference
 def semi_markov_kbest(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_kbest`; the reference is used where k times C + 1 or D is above 4096."""
+    """Implement `segment_operators.semi_markov_kbest`; the reference is used where k times C + 1 or D is above 4096."""
     lattice = SegmentArguments(token, segment, pair, lengths)
     K, P = (max(2, triton.next_power_of_2(n)) for n in (k, lattice.C + 1))
     size = K * max(P, lattice.R)
@@ -151,7 +151,7 @@ def _list_segmentations(
 
 
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_sample`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sample`."""
     lattice = SegmentArguments(token, segment, pair, lengths)
     if not lattice.fit or not noise.numel():
         return reference.semi_markov_sample(token, segment, pair, lengths, noise)

@@ -58,7 +58,7 @@ __all__ = [
 
 
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_viterbi`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_viterbi`."""
     lattice = SegmentArguments(token, segment, pair, lengths)
     if not lattice.fit or not token.numel():
         return reference.semi_markov_viterbi(token, segment, pair, lengths)
@@ -145,7 +145,7 @@ def _trace(
 def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_sums`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sums`."""
     lattice = SegmentArguments(token, segment, pair, lengths)
     if not lattice.fit or not token.numel():
         return reference.semi_markov_sums(token, segment, pair, lengths)
@@ -163,7 +163,7 @@ def semi_markov_sums(
 def semi_markov_log_partition(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_log_partition`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_log_partition`."""
     return reference.for_gradient(semi_markov_sums(token, segment, pair, lengths), segment, with_gradient)
 
 
@@ -284,7 +284,7 @@ def _add_up_tokens(
 
 
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_best`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_best`."""
     lattice = SegmentArguments(token, segment, pair, lengths)
     if not lattice.fit or not token.numel():
         return reference.semi_markov_best(token, segment, pair, lengths)

@@ -37,7 +37,7 @@ from structperc.ops.cuda.paths import path_totals
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.viterbi`."""
+    """Implement `structperc.ops.operators.viterbi`."""
     lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = lattice.scratch(B), lattice.scratch(B, T, dtype=torch.int64)
@@ -203,7 +203,7 @@ def _suffix_scores(
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after`."""
+    """Implement `structperc.ops.operators.best_before_and_after`."""
     lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     before, after = lattice.scratch(B, T, L), lattice.scratch(B, T, L)
@@ -217,7 +217,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
 def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after_backward`."""
+    """Implement `structperc.ops.operators.best_before_and_after_backward`."""
     lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     if not unary.numel():

@@ -21,7 +21,7 @@ from structperc.structures import real_tokens
 
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.forward_backward`."""
+    """Implement `structperc.ops.operators.forward_backward`."""
     (B, T, L), dtype = unary.shape, unary.dtype
     steps, lengths = steps_and_lengths(unary, lengths)
     real = real_tokens(lengths, T)
@@ -69,7 +69,7 @@ def _shares(scores: Tensor, real: Tensor) -> Tensor:
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.sample`."""
+    """Implement `structperc.ops.operators.sample`."""
     (B, T, L), n = unary.shape, noise.shape[1]
     if not T:
         return noise.new_zeros(B, n, T, dtype=torch.int64)
@@ -98,7 +98,7 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
 
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.local_log_partition`."""
+    """Implement `structperc.ops.operators.local_log_partition`."""
     T = unary.shape[1]
     if T < 2:
         return torch.zeros_like(unary)
@@ -112,7 +112,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.local_log_partition_backward`."""
+    """Implement `structperc.ops.operators.local_log_partition_backward`."""
     with torch.enable_grad():
         inputs = unary.detach().requires_grad_(), edge.detach().requires_grad_()
         sums = local_log_partition(*inputs, lengths)

@@ -18,7 +18,7 @@ from structperc.structures import real_tokens
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.kbest`."""
+    """Implement `structperc.ops.operators.kbest`."""
     (B, T, _), device = unary.shape, unary.device
     unary, edge = unary.detach(), edge.detach()
     lengths = steps_and_lengths(unary, lengths)[1]

@@ -8,7 +8,7 @@ from structperc.structures import real_tokens
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """Implement `structperc.ops.path_score`."""
+    """Implement `structperc.ops.operators.path_score`."""
     _, T, L = unary.shape
     steps, lengths = steps_and_lengths(unary, lengths)
     real = real_tokens(lengths[rows], unary.shape[1])
@@ -25,7 +25,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.path_counts`."""
+    """Implement `structperc.ops.operators.path_counts`."""
     (_, T, L), many = unary, [int(n > 1) for n in edge[:2]]
     own, steps = weights.new_zeros(unary), weights.new_zeros(edge)
     step, lengths = steps_and_lengths(own, lengths)

@@ -86,7 +86,7 @@ def any_invalid(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
     Example:
         >>> import torch
-        >>> from structperc.ops import any_invalid
+        >>> from structperc.ops.reference.scan import any_invalid
         >>> unary = torch.tensor([[[0.0, 1.0]], [[0.0, float("nan")]]])
         >>> any_invalid(unary, torch.zeros(1, 1, 2, 2), torch.tensor([1, 1]))
         tensor([False,  True])

@@ -159,7 +159,7 @@ def _softmax(scores: Tensor) -> Tensor:
 def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_sums`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sums`."""
     scores = prepare(token, segment, pair, lengths)
     found, invalid, nonempty = _choices(scores), scores.invalid, scores.lengths > 0
     level = log_sum(found.first).sum(1)
@@ -176,7 +176,7 @@ def semi_markov_sums(
 def semi_markov_log_partition(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_log_partition`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_log_partition`."""
     return for_gradient(semi_markov_sums(token, segment, pair, lengths), segment, with_gradient)
 
 
@@ -201,7 +201,7 @@ def _tokens_of_segments(segments: Tensor) -> Tensor:
 
 
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_best`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_best`."""
     scores = prepare(token, segment, pair, lengths)
     before, through = scores_before(scores, _highest), scores_from(scores, scores_after(scores, _highest))
     level = scores.levels.sum(1).view(-1, 1, 1, 1)
@@ -266,7 +266,7 @@ def _running_log_sum(scores: Tensor) -> Tensor:
 def semi_markov_kbest(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_kbest`; losses as in `structperc.ops.reference.kbest`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_kbest`; losses as in `structperc.ops.reference.kbest`."""
     (B, T, C), device = token.shape, token.device
     scores = prepare(token.detach(), segment.detach(), pair.detach(), lengths)
     tables = _continuations(scores, largest=True)
@@ -306,13 +306,13 @@ def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple
 
 
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.semi_markov_viterbi`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_viterbi`."""
     labels, scores, _ = semi_markov_kbest(token, segment, pair, lengths, 1)
     return scores[:, 0], labels[:, 0]
 
 
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Implement `structperc.ops.semi_markov_sample`."""
+    """Implement `structperc.ops.segment_operators.semi_markov_sample`."""
     (B, T, C), n = token.shape, noise.shape[1]
     scores = prepare(token.detach(), segment.detach(), pair.detach(), lengths)
     tables = _continuations(scores, largest=False)

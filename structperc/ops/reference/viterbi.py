@@ -19,7 +19,7 @@ from structperc.structures import real_tokens
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.viterbi`."""
+    """Implement `structperc.ops.operators.viterbi`."""
     unary, edge = unary.detach(), edge.detach()
     lengths = steps_and_lengths(unary, lengths)[1]
     suffix, legal = best_suffix_scores(unary, edge, lengths)
@@ -57,7 +57,7 @@ def _trace_best_path(suffix: Tensor, edge: Tensor) -> Tensor:
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after`."""
+    """Implement `structperc.ops.operators.best_before_and_after`."""
     lengths = steps_and_lengths(unary, lengths)[1]
     real = real_tokens(lengths, unary.shape[1])
     own, table = high_precision(torch.where(real.unsqueeze(2), unary, 0)), high_precision(edge)
@@ -69,7 +69,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
 def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Implement `structperc.ops.best_before_and_after_backward`."""
+    """Implement `structperc.ops.operators.best_before_and_after_backward`."""
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros_like(edge)
     with torch.enable_grad():

@@ -1,2 +1,0 @@
-from .labelled_files import read_corpus as read_corpus
-from .labelled_files import read_incomplete as read_incomplete
