@@ -15,7 +15,7 @@ from pathlib import Path
 from structperc.data import Conll, Corpus, Span, spans
 
 COLUMNS = ["word", "pos", "chunk", "label"]
-PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "incomplete_labels.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "incomplete_labels.md"
 
 
 def draw(image: Path) -> None:

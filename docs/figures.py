@@ -439,8 +439,8 @@ def _kind_of(name: str) -> int:
 
 
 def active_learning() -> Figure:
-    """F1 over the number of labelled sentences, of the table of CoNLL-2003 of how_to/active_learning.md."""
-    lines = (FOLDER.parent / "how_to" / "active_learning.md").read_text(encoding="utf-8").splitlines()
+    """F1 over the number of labelled sentences, of the table of CoNLL-2003 of results/active_learning.md."""
+    lines = (FOLDER.parent / "results" / "active_learning.md").read_text(encoding="utf-8").splitlines()
     table = lines[next(i for i, line in enumerate(lines) if line.startswith("| sentences | 100 |")) :]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table[: table.index("")]]
     sizes = [int(size.replace(",", "")) for size in cells[0][1:]]
