@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copymode
 from typing import Any
 
 import torch
@@ -63,6 +64,7 @@ def write_folder(
     except SafetensorError as error:
         raise OSError(str(error)) from None
     (folder / CONFIG).write_text(json.dumps(add_checksums(config, folder), ensure_ascii=False), encoding="utf-8")
+    copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors writes files that only their owner may read
 
 
 def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Tensor]]:

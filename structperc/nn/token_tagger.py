@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from shutil import copymode
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -391,6 +392,7 @@ class TokenTagger(nn.Module):
         self.tokenizer.save_pretrained(place)
         save_file(weights, place / WEIGHTS)
         (place / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
+        copymode(place / CONFIG, place / WEIGHTS)  # safetensors writes files that only their owner may read
 
     def _weights(self) -> dict[str, Tensor]:
         state = {name: one for name, one in self.state_dict().items() if not name.startswith(CRITERION)}
