@@ -17,9 +17,8 @@ import torch
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, Prior
 from structperc.data import Conll, LabelSet, Synthetic
-from structperc.datamodules import SequenceDataModule
+from structperc.datamodules import LengthBatchSampler, SequenceDataModule
 from structperc.datamodules.encoded import PrecomputedBatches
-from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear

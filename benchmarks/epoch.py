@@ -19,9 +19,7 @@ import pytorch_lightning as pl
 from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
 from structperc.data import Conll, LabelSet, Synthetic
-from structperc.datamodules import SequenceDataModule
-from structperc.datamodules.encoded import EncodedCorpus
-from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules import EncodedCorpus, LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import Perceptron

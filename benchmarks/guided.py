@@ -13,9 +13,7 @@ from pathlib import Path
 import torch
 
 from structperc.data import Conll, Synthetic
-from structperc.datamodules import SequenceDataModule
-from structperc.datamodules.encoded import EncodedCorpus
-from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules import EncodedCorpus, LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel
 from structperc.guided.model import GuidedOptimizer

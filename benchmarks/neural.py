@@ -15,8 +15,7 @@ from benchmarks.timing import interleaved
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss
 from structperc.data import Conll, Synthetic
-from structperc.datamodules import SequenceDataModule
-from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules import LengthBatchSampler, SequenceDataModule
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch

@@ -9,8 +9,7 @@ from structperc.analysis import nbest_scores
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
 from structperc.data import Corpus
-from structperc.datamodules import SequenceDataModule
-from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules import LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import (
     ConjunctionConsistency,

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.documents import documents
 from benchmarks.timing import interleaved
-from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules import EncodedCorpus
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch

@@ -16,7 +16,7 @@ from transformers import BertForTokenClassification, PreTrainedTokenizerFast
 
 from structperc import LabelSet, Tagger
 from structperc.data import Conll, Span, spans
-from structperc.metrics import SegmentScore
+from structperc.metrics.f_measure import SegmentScore
 from structperc.nn import decode_tokens, estimate_transitions, fit_transitions
 
 

@@ -5,9 +5,7 @@ from contextlib import contextmanager
 
 from structperc.spelling import visible
 
-__all__ = [
-    "InputError",
-]
+__all__ = []
 
 
 class InputError(ValueError):

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from structperc.models import ChainModel, Model
     from structperc.taggers.guided_tagger import GuidedTagger
 
-__all__ = [
-    "load",
-]
+__all__ = []
 
 ModelKind = TypeVar("ModelKind")
 

@@ -15,9 +15,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.metrics import SegmentScore, bootstrap_intervals
+from structperc.metrics import bootstrap_intervals
 from structperc.metrics.counts import opened_segments, segment_counts, sentence_boundaries
-from structperc.metrics.f_measure import check_beta
+from structperc.metrics.f_measure import SegmentScore, check_beta
 from structperc.metrics.significance import SegmentIntervals, sum_by_document
 from structperc.models.chain_model import ChainModel
 from structperc.structures import Batch, Lattice
@@ -126,7 +126,7 @@ class Goal(NamedTuple):
         reached: Returns True for scores that meet the goal.
 
     Example:
-        >>> from structperc.metrics import SegmentScore
+        >>> from structperc.metrics.f_measure import SegmentScore
         >>> goal = recall_goal(0.9)
         >>> low, high = SegmentScore(correct=85, found=90, gold=100), SegmentScore(correct=91, found=120, gold=100)
         >>> goal.key(low) < goal.key(high), goal.reached(low), goal.reached(high)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from structperc.analysis.bias_fitting import METHODS, FittedBias
 from structperc.analysis.certified_bias import CertifiedBias
 from structperc.chain import Decoder, LabelBias, MinimumSegmentRisk
-from structperc.metrics import SegmentScore
+from structperc.metrics.f_measure import SegmentScore
 from structperc.reports.figures import open_frame, series_style
 from structperc.reports.tables import percent, text_table
 

@@ -21,8 +21,9 @@ from structperc.analysis.bias_fitting import (
 from structperc.chain import Decoder, MinimumSegmentRisk, SegmentThreshold
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.metrics import SegmentScore, bootstrap_intervals, recall_p_value
+from structperc.metrics import bootstrap_intervals, recall_p_value
 from structperc.metrics.certified_recall import RecallTest, fixed_sequence, highest_certified_recall
+from structperc.metrics.f_measure import SegmentScore
 from structperc.metrics.significance import sum_by_document
 from structperc.models.chain_model import ChainModel
 

@@ -16,7 +16,8 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.metrics import SegmentF1, oracle
+from structperc.metrics import SegmentF1
+from structperc.metrics.counts import oracle
 from structperc.metrics.f_measure import SegmentScores
 from structperc.models.chain_model import ChainModel
 from structperc.progress import bar

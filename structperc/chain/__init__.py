@@ -20,17 +20,10 @@ from structperc.chain.kbest import KBest, LabelBias, kbest
 from structperc.chain.lattices import compact, scatter
 from structperc.chain.marginals import entropy, locally_normalised, log_partition, marginals, sample
 from structperc.chain.minimum_risk import MinimumSegmentRisk, MinimumTokenRisk, SegmentThreshold
-from structperc.chain.restrictions import Constraints, Restriction, allow
-from structperc.chain.segment_scores import segment_max_marginals, segment_probabilities
-from structperc.chain.segments import segment_marginals
-from structperc.chain.viterbi import (
-    ExportableViterbi,
-    exportable_marginals,
-    exportable_viterbi,
-    max_marginals,
-    path_score,
-    viterbi,
-)
+from structperc.chain.restrictions import Constraints, Restriction, allow, constrain
+from structperc.chain.segment_scores import limit_lengths, segment_probabilities
+from structperc.chain.segments import Segments, best_without, segment_marginals
+from structperc.chain.viterbi import ExportableViterbi, exportable_viterbi, max_marginals, path_score, viterbi
 
 __all__ = [
     "compact",
@@ -42,7 +35,6 @@ __all__ = [
     "path_score",
     "viterbi",
     "exportable_viterbi",
-    "exportable_marginals",
     "ExportableViterbi",
     "kbest",
     "KBest",
@@ -58,5 +50,8 @@ __all__ = [
     "max_marginals",
     "segment_marginals",
     "segment_probabilities",
-    "segment_max_marginals",
+    "constrain",
+    "limit_lengths",
+    "Segments",
+    "best_without",
 ]

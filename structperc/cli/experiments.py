@@ -45,7 +45,8 @@ def _study(arguments: list[str]) -> None:
         parser.parse_args(arguments)  # without options of fit
         FILE.check(options.file)
 
-    from structperc.experiments import study, sweep
+    from structperc.experiments.studies import study
+    from structperc.experiments.sweeps import sweep
     from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["study", *arguments]):

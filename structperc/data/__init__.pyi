@@ -1,5 +1,4 @@
 from .conll import read_conll as read_conll
-from .conll import read_conllu as read_conllu
 from .conll import write_conll as write_conll
 from .conversion import AnnotatedDocument as AnnotatedDocument
 from .conversion import read_annotated as read_annotated
@@ -7,6 +6,7 @@ from .conversion import write_annotated as write_annotated
 from .corpus import Corpus as Corpus
 from .labels import LabelSet as LabelSet
 from .lexicon import LowerCaseLexicon as LowerCaseLexicon
+from .normalise import normalise_labels as normalise_labels
 from .possible_labels import forced_labels as forced_labels
 from .possible_labels import read_lexicon as read_lexicon
 from .read_options import ReadOptions as ReadOptions

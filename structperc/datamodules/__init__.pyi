@@ -1,4 +1,6 @@
 from .base import SequenceDataModule as SequenceDataModule
+from .encoded import EncodedCorpus as EncodedCorpus
+from .sampler import LengthBatchSampler as LengthBatchSampler
 from .sources import Combined as Combined
 from .sources import Conll as Conll
 from .sources import Conllu as Conllu

@@ -5,7 +5,4 @@ studies.py, study_*.py  studies: rows from a file; a table of means and of tests
 sweeps.py      sweeps: rows from a grid; the best of them, trained on all data
 """
 
-from structperc.experiments.studies import study
-from structperc.experiments.sweeps import sweep
-
-__all__ = ["study", "sweep"]
+__all__ = []

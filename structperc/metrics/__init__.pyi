@@ -1,8 +1,6 @@
 from .certified_recall import recall_p_value as recall_p_value
 from .comparison import compare as compare
 from .comparison import compare_all as compare_all
-from .counts import oracle as oracle
-from .f_measure import SegmentScore as SegmentScore
 from .f_measure import f_measure as f_measure
 from .segment_errors import ErrorKinds as ErrorKinds
 from .segment_errors import segment_pairs as segment_pairs
@@ -16,7 +14,6 @@ from .significance import bootstrap_intervals as bootstrap_intervals
 from .significance import mcnemar as mcnemar
 from .significance import paired_bootstrap as paired_bootstrap
 from .torchmetrics_classes import Calibration as Calibration
-from .torchmetrics_classes import Evaluation as Evaluation
 from .torchmetrics_classes import OracleF1 as OracleF1
 from .torchmetrics_classes import SegmentF1 as SegmentF1
 from .torchmetrics_classes import SegmentFScore as SegmentFScore

@@ -12,7 +12,6 @@ subwords.py          first subwords of words, rows for a model, mini-batches
 """
 
 from structperc.nn.chain_head import ChainHead
-from structperc.nn.head import Head
 from structperc.nn.segment_head import SegmentHead
 from structperc.nn.subwords import TokenCollator, tokenize_words
 from structperc.nn.token_decoding import decode_tokens, estimate_transitions, fit_transitions
@@ -20,7 +19,6 @@ from structperc.nn.token_tagger import TokenTagger
 from structperc.nn.torchcrf import CRF
 
 __all__ = [
-    "Head",
     "ChainHead",
     "CRF",
     "SegmentHead",

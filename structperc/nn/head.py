@@ -7,17 +7,9 @@ from typing import Literal, NamedTuple, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from structperc.chain import (
-    Constraints,
-    KBest,
-    Restriction,
-    exportable_marginals,
-    exportable_viterbi,
-    log_partition,
-    marginals,
-    viterbi,
-)
+from structperc.chain import Constraints, KBest, Restriction, exportable_viterbi, log_partition, marginals, viterbi
 from structperc.chain.confidence import confidence_within, entities
+from structperc.chain.viterbi import exportable_marginals
 from structperc.criteria import CRFLoss, Criterion
 from structperc.criteria.base import without_autocast
 from structperc.data.labels import LabelSet

@@ -19,9 +19,9 @@ from structperc.nn.chain_head import ChainHead
 from structperc.nn.inputs import label_set
 from structperc.nn.subwords import TokenCollator, with_spaces
 from structperc.nn.token_tagger import evaluation_mode
-from structperc.text import conll_tokens, tokenize
+from structperc.text import tokenize
 from structperc.text.alignment import TextSpan, TokenizedText
-from structperc.text.tokenizer import Offsets, Tokenizer, one_sentence
+from structperc.text.tokenizer import Offsets, Tokenizer, conll_tokens, one_sentence
 
 Labels = LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str, str]
 Pool = Literal["first", "mean", "max"]

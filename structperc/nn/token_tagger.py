@@ -30,9 +30,9 @@ from structperc.nn.inputs import IGNORE_INDEX, TokenPositions, build_batch
 from structperc.predictor.base import Prediction, Sentence, corpus_from_sentences, text_spans
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
-from structperc.text import conll_tokens, tokenize
+from structperc.text import tokenize
 from structperc.text.alignment import TokenizedText
-from structperc.text.tokenizer import SentenceSplitter, Tokenizer, rule_sentences
+from structperc.text.tokenizer import SentenceSplitter, Tokenizer, conll_tokens, rule_sentences
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerFast

@@ -12,7 +12,7 @@ wrappers.py    SequentialOptimizers, Averaging
 schedules.py   schedules of learning rates, in addition to torch's
 """
 
-from structperc.optim.averaged_perceptron import GPD, Perceptron, where
+from structperc.optim.averaged_perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.base import BaseOptimizer
 from structperc.optim.groups import ParameterGroups
 from structperc.optim.lazy import LazyAdamW
@@ -37,4 +37,6 @@ __all__ = [
     "InverseTime",
     "where",
     "BaseOptimizer",
+    "AveragedOptimizer",
+    "StepSizeRule",
 ]

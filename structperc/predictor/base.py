@@ -16,9 +16,9 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.predictor.limits import Allowed, Spans, with_limits
-from structperc.text import conll_tokens, tokenize
+from structperc.text import tokenize
 from structperc.text.alignment import TextSpan, TokenizedText
-from structperc.text.tokenizer import SentenceSplitter, Tokenizer, rule_sentences
+from structperc.text.tokenizer import SentenceSplitter, Tokenizer, conll_tokens, rule_sentences
 
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 

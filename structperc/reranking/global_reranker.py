@@ -23,7 +23,7 @@ from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import oracle
+from structperc.metrics.counts import oracle
 from structperc.models.model_format import required_entries
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature
 from structperc.nonlocal_features.global_feature import Vocabulary, format_strings

@@ -23,7 +23,7 @@ from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import oracle
+from structperc.metrics.counts import oracle
 from structperc.models.biases import restore_biases
 from structperc.models.model_format import required_entries
 from structperc.nn.candidate_scorer import best_allowed_by_total

@@ -7,11 +7,11 @@ neural.py          linear scores of an encoder's vectors
 segment_linear.py  scores of labels, and weights of features of whole segments; segment_candidates.py: which ones
 """
 
-from structperc.scorers.base import Scorer, Sum
+from structperc.scorers.base import LinearForm, Scorer, Sum
 from structperc.scorers.neural import Neural
 from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
-from structperc.scorers.sparse_linear import SparseLinear
+from structperc.scorers.sparse_linear import SparseLinear, sum_features
 from structperc.scorers.vector_linear import VectorLinear
 
 __all__ = [
@@ -23,4 +23,6 @@ __all__ = [
     "SegmentFeatures",
     "SegmentCandidates",
     "Sum",
+    "LinearForm",
+    "sum_features",
 ]

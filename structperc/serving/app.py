@@ -19,8 +19,8 @@ from structperc.predictor import Predictor
 from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_chunks, label_jobs
 from structperc.serving.requests import SENTENCES, TEXT, Limits, sentences_of, text_of, unavailable
 from structperc.serving.scheduler import Scheduler
-from structperc.text import conll_tokens, tokenize
-from structperc.text.tokenizer import SentenceSplitter, Tokenizer, rule_sentences
+from structperc.text import tokenize
+from structperc.text.tokenizer import SentenceSplitter, Tokenizer, conll_tokens, rule_sentences
 from structperc.version import __version__
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

@@ -18,8 +18,8 @@ from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_beta
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.models.base import Model
 from structperc.models.checkpoint_files import ARRAYS, CONFIG, MODEL, check_resumable, check_vocabulary
 from structperc.models.model_format import FORMAT

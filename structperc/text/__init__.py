@@ -5,13 +5,11 @@ alignment.py        tokenized texts, character spans and token spans
 quoted_mentions.py  mentions without offsets
 """
 
-from structperc.text.alignment import tokenize
-from structperc.text.tokenizer import RuleTokenizer, character_tokens, conll_tokens, ud_tokens
+from structperc.text.alignment import TextSpan, tokenize
+from structperc.text.tokenizer import RuleTokenizer
 
 __all__ = [
-    "character_tokens",
-    "conll_tokens",
-    "ud_tokens",
     "RuleTokenizer",
     "tokenize",
+    "TextSpan",
 ]

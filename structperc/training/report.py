@@ -18,7 +18,7 @@ from structperc.data.normalise import count_segments
 from structperc.data.output import write_lines
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_gather_objects, process_group
-from structperc.metrics import Evaluation
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.models.base import evaluation_mode, flat_labels
 from structperc.models.hub import CARD, code, code_block, model_card
 from structperc.progress import bar

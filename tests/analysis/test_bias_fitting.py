@@ -29,7 +29,8 @@ from structperc.data import Synthetic, spans
 from structperc.data.conll import write_conll
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import SegmentScore, recall_p_value
+from structperc.metrics import recall_p_value
+from structperc.metrics.f_measure import SegmentScore
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.scorers import SparseLinear
 

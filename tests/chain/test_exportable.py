@@ -10,14 +10,8 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn.functional import pad
 
-from structperc.chain import (
-    ExportableViterbi,
-    exportable_marginals,
-    exportable_viterbi,
-    log_partition,
-    marginals,
-    viterbi,
-)
+from structperc.chain import ExportableViterbi, exportable_viterbi, log_partition, marginals, viterbi
+from structperc.chain.viterbi import exportable_marginals
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import first_violation
 from structperc.structures import Lattice

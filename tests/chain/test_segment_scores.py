@@ -19,7 +19,6 @@ from structperc.chain import (
     path_score,
     sample,
     segment_marginals,
-    segment_max_marginals,
     segment_probabilities,
     viterbi,
 )
@@ -27,7 +26,7 @@ from structperc.chain.confidence import entities
 from structperc.chain.lattices import split_sentences, token_mask
 from structperc.chain.marginals import edge_marginals, step_log_probabilities
 from structperc.chain.minimum_risk import minimum_token_risk, scale
-from structperc.chain.segment_scores import limit_lengths
+from structperc.chain.segment_scores import limit_lengths, segment_max_marginals
 from structperc.chain.segments import (
     Segments,
     best_with,

@@ -22,9 +22,8 @@ from structperc.data.tag_schemes import suggest_label
 from structperc.data.text_files import blocks, split_lines
 from structperc.errors import InputError
 from structperc.spelling import is_blank
-from structperc.text import conll_tokens, ud_tokens
 from structperc.text.alignment import TextSpan, align, join_words
-from structperc.text.tokenizer import line_sentences, paragraph_ends, rule_sentences
+from structperc.text.tokenizer import conll_tokens, line_sentences, paragraph_ends, rule_sentences, ud_tokens
 
 SIZE = 3 * 10**5  # characters of a text for detectors
 SMALLER = 2 * 10**5  # for tokenizers, whose output is large

@@ -11,7 +11,6 @@ from torchmetrics import MetricCollection
 from structperc.data.labels import LabelSet
 from structperc.metrics import (
     Calibration,
-    Evaluation,
     OracleF1,
     SegmentF1,
     SegmentFScore,
@@ -19,6 +18,7 @@ from structperc.metrics import (
     SentenceAccuracy,
     TokenAccuracy,
 )
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.structures import Candidates
 from tests.forks import at_once
 

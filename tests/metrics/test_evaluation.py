@@ -3,7 +3,8 @@ import torch
 from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
-from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.metrics import OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.structures import Candidates
 
 LABELS = LabelSet(("O", "B-P", "I-P"))

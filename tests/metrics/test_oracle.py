@@ -3,7 +3,8 @@ import torch
 
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
-from structperc.metrics import OracleF1, oracle
+from structperc.metrics import OracleF1
+from structperc.metrics.counts import oracle
 from structperc.structures import Candidates
 
 LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))

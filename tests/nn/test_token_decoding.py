@@ -14,7 +14,7 @@ from structperc.encoders import Transformer
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nn import ChainHead, TokenTagger, decode_tokens, estimate_transitions, fit_transitions, tokenize_words
 from structperc.nn.token_decoding import Transitions
-from structperc.text import conll_tokens
+from structperc.text.tokenizer import conll_tokens
 from tests.docs.written import blocks
 from tests.encoders.tiny_models import SIZES, SPECIAL, TOKENIZERS, byte_pieces, word_pieces
 from tests.oracle import label_sequences

@@ -13,7 +13,7 @@ from structperc.criteria import MarginLoss
 from structperc.data.conll import write_conll
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
-from structperc.metrics import Evaluation
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking import Boosting, FirstScore
 from structperc.reranking.global_reranker import GlobalReranker

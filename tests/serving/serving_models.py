@@ -2,7 +2,7 @@
 
 from structperc.criteria import CRFLoss
 from structperc.data.labels import LabelSet
-from structperc.text import conll_tokens
+from structperc.text.tokenizer import conll_tokens
 from tests.tiny import random_tagger
 
 TEXTS = ["Anna met Bo. Anna left.", "", "Bo\n\nmet Ürsula 😀 .", " ", "Anna"]

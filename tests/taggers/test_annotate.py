@@ -11,8 +11,8 @@ from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.text import tokenize, ud_tokens
-from structperc.text.tokenizer import line_sentences
+from structperc.text import tokenize
+from structperc.text.tokenizer import line_sentences, ud_tokens
 from tests.tiny import random_tagger
 
 TEXT = "Anna met Bo. Anna-Bo left\n\nBo met."

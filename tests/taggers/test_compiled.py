@@ -6,15 +6,8 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.utils._pytree import tree_map
 
-from structperc.chain import (
-    KBest,
-    exportable_marginals,
-    exportable_viterbi,
-    kbest,
-    log_partition,
-    marginals,
-    path_score,
-)
+from structperc.chain import KBest, exportable_viterbi, kbest, log_partition, marginals, path_score
+from structperc.chain.viterbi import exportable_marginals
 from structperc.criteria import CRFLoss
 from structperc.encoders import CharCNN, Encoder, Window, WordEmbedding
 from structperc.scorers import Neural

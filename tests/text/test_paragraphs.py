@@ -4,8 +4,15 @@ import random
 
 import pytest
 
-from structperc.text import character_tokens, conll_tokens, tokenize, ud_tokens
-from structperc.text.tokenizer import line_sentences, paragraph_ends, rule_sentences
+from structperc.text import tokenize
+from structperc.text.tokenizer import (
+    character_tokens,
+    conll_tokens,
+    line_sentences,
+    paragraph_ends,
+    rule_sentences,
+    ud_tokens,
+)
 
 PARTS = ["J.", "No.", "1.", "12.", "US$", "5", "etc.", "Mr.", "Anna", "left"]
 PARTS += ["The", "'", '"', ")", "a.", "é.", "x_B.", "3.5", "\u200b"]

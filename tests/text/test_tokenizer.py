@@ -7,9 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structperc.errors import InputError
-from structperc.text import RuleTokenizer, character_tokens, conll_tokens, tokenize, ud_tokens
+from structperc.text import RuleTokenizer, tokenize
 from structperc.text.alignment import join_words
-from structperc.text.tokenizer import line_sentences, one_sentence, rule_sentences, strip_invisible
+from structperc.text.tokenizer import (
+    character_tokens,
+    conll_tokens,
+    line_sentences,
+    one_sentence,
+    rule_sentences,
+    strip_invisible,
+    ud_tokens,
+)
 from tests.text.detokenised import agreement, sentences_of
 
 PIECES = st.sampled_from(

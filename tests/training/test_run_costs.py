@@ -14,7 +14,7 @@ from torch import nn
 from structperc.data import LabelSet
 from structperc.data.conll import read_conll
 from structperc.errors import InputError
-from structperc.metrics import Evaluation
+from structperc.metrics.torchmetrics_classes import Evaluation
 from structperc.taggers import Tagger
 from structperc.training import report as cost
 from structperc.training.report import (
