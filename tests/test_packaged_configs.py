@@ -115,7 +115,7 @@ def test_rows_after_the_option(run):
 
 def test_rows_of_a_sweep(elsewhere, run):
     small = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
-    run("sweep", "-c", "pkg:studies/embedded", "--row", "margin", "--grid", "model.search.k=2", *small)
+    run("study", "-c", "pkg:studies/embedded", "--row", "margin", "--grid", "model.search.k=2", *small)
     assert (elsewhere / "runs/studies/embedded/margin/sweep-k/model.search.k=2/1/results.json").is_file()
 
 

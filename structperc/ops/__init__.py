@@ -7,3 +7,6 @@ reference/, cpu/, cuda/    implementations in tensor operations, numba and Trito
 
 They compile and export as one node each. `structperc.chain` checks arguments and is the interface for users.
 """
+
+from structperc.ops import operators as operators  # registers the operators
+from structperc.ops import segment_operators as segment_operators

@@ -2,7 +2,6 @@
 
 import re
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -307,7 +306,7 @@ def test_bad_input(fails, model, file, tmp_path):
 
 
 def test_predict_writes_the_order_before_gold(run, tmp_path):
-    config = Path(__file__).parents[2] / "configs" / "embedded" / "guided.yaml"
+    config = "pkg:studies/embedded#guided"
     small = ["--data.train=4", "--data.dev=3", "--data.test=0", f"--trainer.default_root_dir={tmp_path}"]
     options = ["-c", str(config), *small, "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false"]
     run_program(["fit", *options])
