@@ -74,14 +74,14 @@ class TextOptions(NamedTuple):
 
 def choices(option: str) -> Sequence[str]:
     """Return the values of an option of `TextOptions`."""
-    known = {
+    values = {
         "tokens": tuple(TOKENIZERS),
         "sentences": tuple(SENTENCES),
         "misaligned": get_args(Misaligned),
         "overlaps": get_args(Overlaps),
         "offsets": get_args(OffsetUnit),
     }
-    return known[option]
+    return values[option]
 
 
 class AnnotatedText(NamedTuple):
@@ -114,24 +114,28 @@ class SpanReport(NamedTuple):
     @property
     def total(self) -> int:
         """Number of all spans."""
-        return sum(len(one.spans or []) for one in self.texts)
+        return sum(len(text.spans or []) for text in self.texts)
 
     def summary(self) -> str:
         """Return the number of conflicts of each kind with examples."""
         kinds = Counter(conflict.kind for _, conflict in self.conflicts)
         examples: dict[str, list[str]] = {kind: [] for kind in kinds}
-        for place, one in self.conflicts:
-            examples[one.kind].append(f"{Path(place).name}: {one.message}")
-        shown = {kind: "; ".join(own[: EXAMPLES if len(kinds) == 1 else 1]) for kind, own in examples.items()}
+        for place, example in self.conflicts:
+            examples[example.kind].append(f"{Path(place).name}: {example.message}")
+        shown = {kind: "; ".join(texts[: EXAMPLES if len(kinds) == 1 else 1]) for kind, texts in examples.items()}
         counts = [f"{kind} {count:,}, such as {shown[kind]}" for kind, count in kinds.items()]
-        found = ", ".join(counts) if len(kinds) > 1 else "".join(shown.values())
+        conflicts = ", ".join(counts) if len(kinds) > 1 else "".join(shown.values())
         more = "; structperc check shows more of them" if len(self.conflicts) > EXAMPLES else ""
-        return f"{self.name}: {len(self.conflicts):,} of {self.total:,} spans do not fit the tokens: {found}{more}"
+        return f"{self.name}: {len(self.conflicts):,} of {self.total:,} spans do not fit the tokens: {conflicts}{more}"
 
     def dropped(self) -> list[DroppedSegment]:
         """Return the spans with a type that the result lacks."""
-        text = {one.place: one.text for one in self.texts}
-        lost = [(place, one.span) for place, one in (*self.conflicts, *self.missing) if one.dropped and one.span]
+        text = {annotated.place: annotated.text for annotated in self.texts}
+        lost = [
+            (place, conflict.span)
+            for place, conflict in (*self.conflicts, *self.missing)
+            if conflict.dropped and conflict.span
+        ]
         return [
             DroppedSegment(place, span.type, span.quote or text[place][max(span.start, 0) : max(span.end, 0)])
             for place, span in lost
@@ -145,42 +149,42 @@ class SpanReport(NamedTuple):
             "offsets": [given._replace(offsets=value) for value in get_args(OffsetUnit)],
             "tokens": [given._replace(tokens=value) for value in TOKENIZERS],
         }
-        own = self._count(given)
-        found = {}
-        for option, candidates in others.items() if own else ():
-            counts = {one: own if one == given else self._count(one) for one in candidates}
+        conflicts = self._count(given)
+        better = {}
+        for option, candidates in others.items() if conflicts else ():
+            counts = {other: conflicts if other == given else self._count(other) for other in candidates}
             best = min(counts, key=lambda one: counts[one])
-            if counts[best] < own:
-                found[option] = (best, counts[best])
-        return found
+            if counts[best] < conflicts:
+                better[option] = (best, counts[best])
+        return better
 
     def _count(self, options: TextOptions) -> int:
         texts = to_characters(self.texts, options.offsets).texts
-        return sum(len(align(options.tokenize(one.text), one.spans).conflicts) for one in texts if one.spans)
+        return sum(len(align(options.tokenize(text.text), text.spans).conflicts) for text in texts if text.spans)
 
     def log_remarks(self) -> None:
         """Log another way of counting offsets, and each quoted span that is not in its text."""
         if self.remark:
             logger.warning("%s: %s", self.name, self.remark)
-        for place, one in self.missing:
-            logger.warning("%s: %s", place, one.message)
+        for place, conflict in self.missing:
+            logger.warning("%s: %s", place, conflict.message)
 
     def advice(self, option: str = "data.{}:") -> str:
         """Return a message on how to resolve the conflicts; `option` is the form of options, with their name as {}."""
         misaligned, overlaps = option.format("misaligned"), option.format("overlaps")
-        found = []
+        proposals = []
         for name, (options, left) in self.better_options().items():
             value = getattr(options, name)
             unit = f"counted in {UNITS[value]}" if name == "offsets" else f"with the tokens of {value}"
             rest = f"only {left:,} do not fit" if left else "all fit"
-            found.append(f"{unit} {rest}: set {option.format(name)} {value}")
+            proposals.append(f"{unit} {rest}: set {option.format(name)} {value}")
             if not left:
-                return found[-1]
+                return proposals[-1]
         if any(conflict.misaligned for _, conflict in self.conflicts):
-            found.append(f"correct these spans, or set {misaligned} expand (to whole tokens) or drop")
+            proposals.append(f"correct these spans, or set {misaligned} expand (to whole tokens) or drop")
         if any(not conflict.misaligned for _, conflict in self.conflicts):
-            found.append(f"remove one of the overlapping spans, or set {overlaps} longest or first")
-        return "; ".join(found)
+            proposals.append(f"remove one of the overlapping spans, or set {overlaps} longest or first")
+        return "; ".join(proposals)
 
 
 ReportHandler = Callable[[SpanReport], None]
@@ -199,7 +203,7 @@ def check_conflicts(report: SpanReport, option: str = "data.{}:") -> None:
     if report.conflicts:
         treatment = f"misaligned: {options.misaligned}, overlaps: {options.overlaps}"
         logger.warning("%s; resolved with %s", report.summary(), treatment)
-        if (found := report.better_options()) and "offsets" in found and not found["offsets"][1]:
+        if (better := report.better_options()) and "offsets" in better and not better["offsets"][1]:
             logger.warning("%s: %s", report.name, report.advice(option))
     if report.merged:
         message = "%s: merged sentences whose boundary is inside a span, in %d texts, the first is %s"
@@ -213,7 +217,7 @@ def align_texts(
 
     Raises InputError for spans whose text is not at their offsets, see `to_characters`.
     """
-    found: list[AlignedText] = []
+    aligned: list[AlignedText] = []
     placed = to_characters(texts, options.offsets)
     report = SpanReport(name, options, texts, [], [], placed.remark, placed.missing)
     for place, value, spans in placed.texts:
@@ -223,9 +227,9 @@ def align_texts(
         merged = merge_sentences(text, kept)
         if len(merged.sentences) < len(text.sentences):
             report.merged.append(place)
-        found.append(AlignedText(merged, kept, spans or []))
+        aligned.append(AlignedText(merged, kept, spans or []))
     on_report(report)
-    return found
+    return aligned
 
 
 # -- texts of spans -------------------------------------------------------------------------------------------
@@ -249,22 +253,22 @@ def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> PlacedTex
     all spans with another unit or other line ends, these count. Raises InputError with the location and both texts
     if there are none.
     """
-    quoted = [one for one in texts if any(span.quote for span in one.spans or ())]
-    units = (unit, *(one for one in get_args(OffsetUnit) if one != unit))
-    ways = [(one, ends) for ends, one in product((None, *LINE_ENDS), units)]
-    way = next((way for way in ways if not any(True for one in quoted for _ in _disagreements(one, *way))), None)
+    quoted = [given for given in texts if any(span.quote for span in given.spans or ())]
+    units = (unit, *(offset_unit for offset_unit in get_args(OffsetUnit) if offset_unit != unit))
+    ways = [(offset_unit, ends) for ends, offset_unit in product((None, *LINE_ENDS), units)]
+    way = next((way for way in ways if not any(True for given in quoted for _ in _disagreements(given, *way))), None)
     if way is None:
-        wrong = [(one.place, *pair) for one in quoted for pair in _disagreements(one, unit, None)]
-        place, span, found = wrong[0]
-        total = sum(bool(span.quote) for one in quoted for span in _with_offsets(one.spans))
+        wrong = [(given.place, *pair) for given in quoted for pair in _disagreements(given, unit, None)]
+        place, span, covered = wrong[0]
+        total = sum(bool(span.quote) for given in quoted for span in _with_offsets(given.spans))
         raise InputError(
-            f"{place}: span {span.start}..{span.end} is {found!r:.60} in the text, but its own text is "
+            f"{place}: span {span.start}..{span.end} is {covered!r:.60} in the text, but its own text is "
             f"{span.quote!r:.60}; correct its offsets or its text ({len(wrong):,} of {total:,} spans disagree)"
         )
     result = PlacedTexts([], "" if way == ways[0] else _describe_way(*way), [])
     for place, text, spans in texts:
         marks, missing = _place_quotes(text, to_character_offsets(text, _with_offsets(spans), *way), spans or [])
-        result.missing.extend((place, one) for one in missing)
+        result.missing.extend((place, conflict) for conflict in missing)
         result.texts.append(AnnotatedText(place, text, spans and marks))
     return result
 
@@ -277,16 +281,16 @@ def _place_quotes(
     text: str, placed: Sequence[TextSpan], spans: Sequence[TextSpan]
 ) -> tuple[list[TextSpan], list[SpanConflict]]:
     """Return the placed spans and those of `spans` without offsets that are in the text, and the others."""
-    found, missing = [span._replace(quote=None) for span in placed], []
+    located, missing = [span._replace(quote=None) for span in placed], []
     unplaced = [span for span in spans if span.start == UNPLACED and span.quote]
     for span, place in zip(unplaced, find_quotes(text, [str(span.quote) for span in unplaced]), strict=True):
         if place is not None:
-            found.append(span._replace(start=place[0], end=place[1], quote=None))
+            located.append(span._replace(start=place[0], end=place[1], quote=None))
             continue
-        often = " so often" if any(one.quote == span.quote for one in unplaced if one is not span) else ""
+        often = " so often" if any(other.quote == span.quote for other in unplaced if other is not span) else ""
         message = f"{span.quote!r:.60} ({span.type}) is not in the text{often}; left out"
         missing.append(SpanConflict("not in the text", message, misaligned=True, dropped=True, span=span))
-    return found, missing
+    return located, missing
 
 
 def _describe_way(unit: OffsetUnit, line_ends: LineEnds | None) -> str:
@@ -301,10 +305,10 @@ def _disagreements(
 ) -> Iterator[tuple[TextSpan, str]]:
     """Yield the spans of a text whose quote is not at their offsets, and what is there."""
     spans = [span for span in _with_offsets(given.spans) if span.quote]
-    for span, own in zip(spans, to_character_offsets(given.text, spans, unit, line_ends), strict=True):
-        found = given.text[max(own.start, 0) : max(own.end, 0)]
-        if not _agree(str(span.quote), found, span.continuous):
-            yield span, found
+    for span, converted in zip(spans, to_character_offsets(given.text, spans, unit, line_ends), strict=True):
+        covered = given.text[max(converted.start, 0) : max(converted.end, 0)]
+        if not _agree(str(span.quote), covered, span.continuous):
+            yield span, covered
 
 
 def _agree(quote: str, found: str, continuous: bool) -> bool:
@@ -314,7 +318,7 @@ def _agree(quote: str, found: str, continuous: bool) -> bool:
         rest = iter(whole)
         ordered = all(char in rest for char in "".join(words))
         return ordered and whole.startswith(words[0]) and whole.endswith(words[-1])
-    plain = [_visible(one) for one in (quote, quote.replace("\\n", ""), found)]
+    plain = [_visible(text) for text in (quote, quote.replace("\\n", ""), found)]
     return plain[2] in plain[:2]  # Label Studio writes line ends as a backslash and n
 
 
@@ -338,29 +342,29 @@ def read_spans(
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{place}: column {column!r} is not valid JSON ({error})") from None
-    if isinstance(value, Mapping) and all(isinstance(one, Sequence) for one in value.values()):
-        value = [dict(zip(value, one, strict=False)) for one in zip(*value.values(), strict=False)]
+    if isinstance(value, Mapping) and all(isinstance(cells, Sequence) for cells in value.values()):
+        value = [dict(zip(value, cells, strict=False)) for cells in zip(*value.values(), strict=False)]
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InputError(f"{place}: {column} is {value!r:.40}; give a list of spans: [start, end, label]")
-    found = []
-    for i, one in ((i, part) for i, given in enumerate(value) for part in _by_type(given)):
-        parts = _span_parts(one)
-        quote = _quote(one) if quoted and parts[:2] == [None, None] else None
+    spans = []
+    for i, record in ((i, part) for i, given in enumerate(value) for part in _by_type(given)):
+        parts = _span_parts(record)
+        quote = _quote(record) if quoted and parts[:2] == [None, None] else None
         if quote is not None:
             parts[:2] = [UNPLACED, UNPLACED]
         if len(parts) == 3 and isinstance(parts[2], int):
             parts[2] = type_name(parts[2])
         if [type(part) for part in parts] != [int, int, str] or not (parts[2] == "" or _TYPE.fullmatch(parts[2])):
             advice = "must have start, end and label, without tabs, line ends or spaces around it"
-            raise InputError(f"{place}: {column}[{i}] {advice}; not {one!r:.80}")
-        further = one if isinstance(one, Mapping) else {}
+            raise InputError(f"{place}: {column}[{i}] {advice}; not {record!r:.80}")
+        further = record if isinstance(record, Mapping) else {}
         confidence = further.get("confidence")
-        known = confidence if isinstance(confidence, float | int) else None
+        score = confidence if isinstance(confidence, float | int) else None
         continuous = further.get("continuous") is not False
         text = quote or further.get(QUOTE)
         quote = text if isinstance(text, str) and text.strip() else None
-        found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous, quote=quote))
-    return found
+        spans.append(TextSpan(*parts)._replace(confidence=score, continuous=continuous, quote=quote))
+    return spans
 
 
 def _quote(one: Any) -> str | None:
@@ -419,17 +423,17 @@ def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
         if tasks and isinstance(row.get("data"), Mapping) and TASK_SPANS not in row:
             advice = "annotate it in Label Studio, or remove it"
             raise InputError(f"{place}: this task has no field {TASK_SPANS!r}, unlike other tasks; {advice}")
-        found: Mapping[str, Any] | None = row
+        kept: Mapping[str, Any] | None = row
         tool = detect_tool(row)
         if tool == "Label Studio":
-            found = {**regions, **row} if _is_minimal(row) else _task(row, place)
+            kept = {**regions, **row} if _is_minimal(row) else _task(row, place)
         elif tool == "Prodigy":
-            own = {name: value for name, value in row.items() if name != "tokens" or value}  # an empty list is none
-            found = {"spans": [], **own, **_quote_tokens(row)} if row.get("answer", "accept") == "accept" else None
-        if found is None:
+            fields = {name: value for name, value in row.items() if name != "tokens" or value}  # an empty list is none
+            kept = {"spans": [], **fields, **_quote_tokens(row)} if row.get("answer", "accept") == "accept" else None
+        if kept is None:
             dropped += 1
         else:
-            yield place, found
+            yield place, kept
     if dropped:
         logger.warning("%s: dropped rows without accepted annotation: %d", name, dropped)
 
@@ -439,15 +443,15 @@ def _quote_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
     tokens, spans = row.get("tokens"), row.get("spans")
     if not isinstance(tokens, list) or not isinstance(spans, list):
         return {}
-    texts = {one.get("id"): str(one.get("text", "")) for one in tokens if isinstance(one, Mapping)}
-    found = []
-    for one in spans:
-        first, last = (one.get(name) for name in ("token_start", "token_end")) if isinstance(one, Mapping) else (0, 0)
-        own = list(range(first, last + 1)) if isinstance(first, int) and isinstance(last, int) else []
-        if isinstance(one, Mapping) and QUOTE not in one and own and texts.keys() >= set(own):
-            one = {**one, QUOTE: "".join(texts[number] for number in own)}
-        found.append(one)
-    return {"spans": found}
+    texts = {token.get("id"): str(token.get("text", "")) for token in tokens if isinstance(token, Mapping)}
+    records = []
+    for span in spans:
+        first, last = (span.get(name) for name in ("token_start", "token_end")) if isinstance(span, Mapping) else (0, 0)
+        numbers = list(range(first, last + 1)) if isinstance(first, int) and isinstance(last, int) else []
+        if isinstance(span, Mapping) and QUOTE not in span and numbers and texts.keys() >= set(numbers):
+            span = {**span, QUOTE: "".join(texts[number] for number in numbers)}
+        records.append(span)
+    return {"spans": records}
 
 
 def _is_minimal(row: Mapping[str, Any]) -> bool:
@@ -456,31 +460,39 @@ def _is_minimal(row: Mapping[str, Any]) -> bool:
 
 
 def _has_regions(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) and "start" in one for one in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(region, Mapping) and "start" in region for region in value)
+    )
 
 
 def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     """Return text and spans of a task; None if it is not annotated."""
-    given = [one for one in row[TASK_SPANS] if isinstance(one, Mapping) and not one.get("was_cancelled")]
+    given = [
+        annotation
+        for annotation in row[TASK_SPANS]
+        if isinstance(annotation, Mapping) and not annotation.get("was_cancelled")
+    ]
     if len(given) > 1:
-        truths = [one for one in given if one.get("ground_truth")]
+        truths = [annotation for annotation in given if annotation.get("ground_truth")]
         if len(truths) != 1:
             reason = f"this task has {len(given)} annotations, {len(truths)} of them ground truth"
             raise InputError(f"{place}: {reason}; mark one as ground truth in Label Studio, or keep one")
         given = truths
     if not given:
         return None
-    marks = [one for one in given[0].get("result") or [] if "labels" in str(one.get("type", ""))]
-    if len({one.get("to_name") for one in marks}) > 1:
+    marks = [region for region in given[0].get("result") or [] if "labels" in str(region.get("type", ""))]
+    if len({region.get("to_name") for region in marks}) > 1:
         raise InputError(f"{place}: the spans of this task are in several texts; write a row for each of them")
-    found = []
-    for value in (one.get("value") for one in marks):
+    spans = []
+    for value in (region.get("value") for region in marks):
         if not isinstance(value, Mapping) or not all(isinstance(value.get(key), int) for key in ("start", "end")):
             raise InputError(f"{place}: expected a span with character offsets, got {value!r:.80}; export plain text")
-        labels = next((found for key, found in value.items() if key.endswith("labels")), None)
+        labels = next((names for key, names in value.items() if key.endswith("labels")), None)
         quote = {QUOTE: value[QUOTE]} if QUOTE in value else {}
-        found.append({"start": value["start"], "end": value["end"], "labels": labels or "", **quote})
-    return {**row["data"], TASK_SPANS: found}
+        spans.append({"start": value["start"], "end": value["end"], "labels": labels or "", **quote})
+    return {**row["data"], TASK_SPANS: spans}
 
 
 def _is_doccano(value: Any) -> bool:

@@ -104,15 +104,15 @@ class ArrayWriter:
     def append(self, name: str, rows: np.ndarray) -> None:
         """Append rows (n, ...) to an array."""
         rows = np.ascontiguousarray(rows)
-        own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
-        if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in DTYPES:
-            raise ValueError(f"{name}: cannot append {rows.dtype} {rows.shape[1:]} to {own}")
+        entry = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
+        if (entry["dtype"], entry["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in DTYPES:
+            raise ValueError(f"{name}: cannot append {rows.dtype} {rows.shape[1:]} to {entry}")
         content = rows.reshape(-1).view(np.uint8).data
         with write_errors(self.folder / name):
             if name not in self._files:
                 self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - closed by `finish` or `__exit__`
             self._files[name].write(content)
-        own["shape"][0] += len(rows)
+        entry["shape"][0] += len(rows)
         self._checksums.setdefault(name, xxhash.xxh3_128()).update(content)
 
     def append_text(self, name: str, text: str) -> None:
@@ -131,7 +131,7 @@ class ArrayWriter:
         for name, file in self._files.items():
             with write_errors(self.folder / name):
                 file.close()  # flushes
-        index = {name: {**own, "checksum": self._checksums[name].hexdigest()} for name, own in self._arrays.items()}
+        index = {name: {**entry, "checksum": self._checksums[name].hexdigest()} for name, entry in self._arrays.items()}
         with write_errors(self.folder / INDEX):
             (self.folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
 

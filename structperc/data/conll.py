@@ -205,16 +205,16 @@ class _Parser:
 
     def _uneven(self, number: int, line: str) -> InputError:
         """Return the error for a line with another number of fields than the first token, with its probable cause."""
-        found, width = (len(_fields(one, self.line_format.separator)) for one in (line, self.token))
+        count, width = (len(_fields(text, self.line_format.separator)) for text in (line, self.token))
         advice = ""
         if not self.line_format.comments and (line.startswith("#") or self.token.startswith("#")):
             comment = "this" if line.startswith("#") else f"line {self.first}"
             advice = f"; if {comment} is a comment, set comments: true"
         elif self.line_format.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(self.token, "tab")):
             advice = "; if fields contain spaces, set separator: tab"
-        elif min(found, width) >= LEAST_WITH_PREDICATES:
+        elif min(count, width) >= LEAST_WITH_PREDICATES:
             advice = "; files of CoNLL-2009 and CoNLL-2012 have a column for each predicate: keep the columns before"
-        fields = f"{counted(found, 'field')}, but line {self.first} has {width}"
+        fields = f"{counted(count, 'field')}, but line {self.first} has {width}"
         return InputError(f"{self.name}:{number}: {fields}: {quoted(line)}{advice}")
 
 
@@ -324,13 +324,13 @@ def field_count(lines: Sequence[str], line_format: LineFormat = PLAIN) -> int:
 
 def distinct_fields(lines: Sequence[str], line_format: LineFormat = PLAIN) -> list[set[str]]:
     """Return the distinct strings of each column of the first token."""
-    found: list[set[str]] = [set() for _ in range(field_count(lines, line_format))]
+    columns: list[set[str]] = [set() for _ in range(field_count(lines, line_format))]
     token, header = _first_token(lines, line_format)[1], header_row(lines, line_format)
     for sentence in _sentences(lines, line_format, token, 1, header):
         for _, fields in sentence:
-            for distinct, string in zip(found, fields, strict=False):
+            for distinct, string in zip(columns, fields, strict=False):
                 distinct.add(string)
-    return found
+    return columns
 
 
 def header_row(lines: Iterable[str], line_format: LineFormat = PLAIN, start: int = 1) -> int:
@@ -401,26 +401,26 @@ def detect_line_format(
 
     A file has comments if a line begins with "#" and has another number of fields than the first one without "#".
     """
-    found = LineFormat(separator or detect_separator(lines, comments is not False), comments is not False)
+    line_format = LineFormat(separator or detect_separator(lines, comments is not False), comments is not False)
     if comments is None:
-        found = found._replace(comments=bool(comment_line_numbers(lines, found)))
-        if not (found.comments or separator):
-            found = found._replace(separator=detect_separator(lines))
-    return found
+        line_format = line_format._replace(comments=bool(comment_line_numbers(lines, line_format)))
+        if not (line_format.comments or separator):
+            line_format = line_format._replace(separator=detect_separator(lines))
+    return line_format
 
 
 def comment_line_numbers(lines: Sequence[str], line_format: LineFormat = PLAIN) -> list[int]:
     """Return the numbers of the comment lines."""
     if not line_format.comments:
         return []
-    token, begins, found, header = _first_token(lines, line_format)[1], True, [], header_row(lines, line_format)
+    token, begins, numbers, header = _first_token(lines, line_format)[1], True, [], header_row(lines, line_format)
     for number, line in enumerate(lines, 1):
         fields = _fields(line, line_format.separator)
         if fields and number != header and _is_comment(line, fields, token, line_format, begins):
-            found.append(number)
+            numbers.append(number)
         else:
             begins = not fields or fields[0] == line_format.docstart
-    return found
+    return numbers
 
 
 def detect_separator(lines: Iterable[str], comments: bool = False) -> Separator:
@@ -529,7 +529,7 @@ def append_fields(
             more = opening if line_format.docstart in _fields(line, line_format.separator)[:1] else ()
         if more:
             gap = "\t" if "\t" in line.rstrip(" \t") else field_gap(line_format.separator)
-            if gap == " " and (label := next((one for one in more if " " in one), None)):
+            if gap == " " and (label := next((field for field in more if " " in field), None)):
                 advice = "separate the fields by tabs, or choose another format of the output"
                 reason = f"the label {label!r} has a space, but fields are separated by spaces"
                 raise InputError(f"line {number}: {reason}; {advice}")
@@ -615,9 +615,9 @@ def _word_fields(line: str, place: str, expected: int) -> tuple[str, str, str] |
     fields = line.split("\t")
     if len(fields) != 10:
         raise InputError(f"{place}: {counted(len(fields), 'field')} between tabs, but CoNLL-U has 10")
-    if (found := _RANGE.fullmatch(fields[0])) and expected == int(found[1]) < int(found[2]):
+    if (match := _RANGE.fullmatch(fields[0])) and expected == int(match[1]) < int(match[2]):
         return None
-    if (found := _EMPTY_NODE.fullmatch(fields[0])) and int(found[1]) == expected - 1:
+    if (match := _EMPTY_NODE.fullmatch(fields[0])) and int(match[1]) == expected - 1:
         return None
     if fields[0] != str(expected):
         raise InputError(f"{place}: expected word id {expected}, got {fields[0]!r}; is an empty line missing?")

@@ -44,18 +44,18 @@ class AnnotatedDocument(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The label of each token in the scheme IOB2."""
-        found = [Span(one.type, *place) for one, place in self.token_spans()]
-        return encode_spans(found, len(self.text.tokens), "IOB2")
+        segments = [Span(span.type, *place) for span, place in self.token_spans()]
+        return encode_spans(segments, len(self.text.tokens), "IOB2")
 
     def token_spans(self) -> list[tuple[TextSpan, tuple[int, int]]]:
         """Return each span with its first token and the one after the last. Raises InputError for parts of tokens."""
-        found = []
-        for one, place in zip(self.spans or (), token_ranges(self.text, self.spans or ()), strict=True):
+        placed = []
+        for span, place in zip(self.spans or (), token_ranges(self.text, self.spans or ()), strict=True):
             if place is None:
-                words = self.text.text[one.start : one.end]
-                raise InputError(f"document {self.name}: span {one.start}..{one.end} {words!r:.60} cuts a token")
-            found.append((one, place))
-        return found
+                words = self.text.text[span.start : span.end]
+                raise InputError(f"document {self.name}: span {span.start}..{span.end} {words!r:.60} cuts a token")
+            placed.append((span, place))
+        return placed
 
 
 # -- reading --------------------------------------------------------------------------------------------------
@@ -84,26 +84,26 @@ def read_annotated(file: str, reading: ReadOptions = DEFAULT_READING, **text_opt
         >>> document.spans[0][:3], document.labels
         ((0, 4, 'PER'), ['B-PER', 'O', 'O'])
     """
-    found = inspect_file(file, reading)
-    if found.sets or (found.table is not None and {COMPLETE, NOT} & found.table.reader.columns.keys()):
+    survey = inspect_file(file, reading)
+    if survey.sets or (survey.table is not None and {COMPLETE, NOT} & survey.table.reader.columns.keys()):
         raise InputError(f"{file}: incomplete labels cannot be written as spans; complete them, or leave out this file")
-    if found.table is not None and TEXT in found.table.reader.columns:
-        return _text_documents(found, text_options)
+    if survey.table is not None and TEXT in survey.table.reader.columns:
+        return _text_documents(survey, text_options)
     if text_options.keys() - {"misaligned", "overlaps"}:
         raise InputError(f"{file}: {', '.join(text_options)} are options for running text, but this file has tokens")
-    predicted = not found.labelled and PREDICTED in found.roles
-    if found.table is not None:
-        predicted = _is_predicted(found.table, "label")
+    predicted = not survey.labelled and PREDICTED in survey.roles
+    if survey.table is not None:
+        predicted = _is_predicted(survey.table, "label")
     elif predicted:
-        roles = ["label" if role == PREDICTED else role for role in found.roles]
-        found = inspect_file(file, reading._replace(columns=roles))
-    if not found.labelled or found.scheme == "none":
+        roles = ["label" if role == PREDICTED else role for role in survey.roles]
+        survey = inspect_file(file, reading._replace(columns=roles))
+    if not survey.labelled or survey.scheme == "none":
         raise InputError(f"{file}: no labels of segments; name their column 'label' in --columns")
-    if found.inner:
-        logger.warning("%s: %d segments not read: they are inside of others", file, found.inner)
-    if found.illegal:
-        logger.warning("%s: repaired %d illegal labels; structperc check shows them", file, len(found.illegal))
-    return list(_column_documents(found, predicted, reading.unit == "document"))
+    if survey.inner:
+        logger.warning("%s: %d segments not read: they are inside of others", file, survey.inner)
+    if survey.illegal:
+        logger.warning("%s: repaired %d illegal labels; structperc check shows them", file, len(survey.illegal))
+    return list(_column_documents(survey, predicted, reading.unit == "document"))
 
 
 def _column_documents(found: Survey, predicted: bool, whole: bool) -> Iterator[AnnotatedDocument]:
@@ -116,10 +116,10 @@ def _column_documents(found: Survey, predicted: bool, whole: bool) -> Iterator[A
     names = _numbered(found.file, numbers[-1] + 1)
     sentences = zip(numbers, words, labels, strict=True)
     for name, (_, group) in zip(names, groupby(sentences, lambda one: one[0]), strict=True):
-        own = list(group)
-        text = join_words([words for _, words, _ in own])
+        of_document = list(group)
+        text = join_words([words for _, words, _ in of_document])
         marks = []
-        for first, (_, _, given) in zip(text.sentences, own, strict=False):
+        for first, (_, _, given) in zip(text.sentences, of_document, strict=False):
             for kind, a, b in spans(given, found.scheme):
                 marks.append(TextSpan(text.tokens[first + a][0], text.tokens[first + b - 1][1], kind))
         yield AnnotatedDocument(name, text, marks, predicted)
@@ -145,16 +145,16 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
         logger.info("%s: fields that are not converted: %s", found.file, ", ".join(others))
     predicted = _is_predicted(found.table, SPANS)
     if found.table.kind in STANDOFF:
-        names = [_document_name(Path(one.place), Path(found.file)) for one in report.texts]
+        names = [_document_name(Path(annotated.place), Path(found.file)) for annotated in report.texts]
     else:
         names = _numbered(found.file, len(report.texts))
     documents = []
     for name, given, (text, marks, sources) in zip(names, report.texts, aligned, strict=True):
         places = zip(token_ranges(text, sources), sources, strict=True)
-        exact = {(*place, one.type): one for place, one in places if place is not None}
+        exact = {(*place, source.type): source for place, source in places if place is not None}
         whole = [(a, b, TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind)) for a, b, kind in marks]
-        own = [exact.get((a, b, one.type), one) for a, b, one in whole]
-        documents.append(AnnotatedDocument(name, text, None if given.spans is None else own, predicted))
+        document_spans = [exact.get((a, b, span.type), span) for a, b, span in whole]
+        documents.append(AnnotatedDocument(name, text, None if given.spans is None else document_spans, predicted))
     return documents
 
 
@@ -223,7 +223,7 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
         _report_edges(path, documents)
     if form in COLUMN_FORMATS:
         write_lines(path, COLUMN_FORMATS[form](documents))
-        if empty := sum(not one.text.tokens for one in documents):
+        if empty := sum(not document.text.tokens for document in documents):
             logger.warning("%s: left out documents without words: %d", path, empty)
     elif form in ROW_FORMATS:
         rows = map(ROW_FORMATS[form], documents)
@@ -236,22 +236,22 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
 def _check_types(path: str | Path, documents: Iterable[AnnotatedDocument], form: str) -> None:
     """Raise InputError for a type with a character that the format uses between fields."""
     separators = " |" if form in COLUMN_FORMATS else " " if form == "brat" else ""
-    for one in documents:
-        for kind in (span.type for span in one.spans or ()):
+    for document in documents:
+        for kind in (span.type for span in document.spans or ()):
             if any(char in kind for char in separators):
-                reason = f"the type {kind!r} in document {one.name} has a space or |, which {form} cannot hold"
+                reason = f"the type {kind!r} in document {document.name} has a space or |, which {form} cannot hold"
                 raise InputError(f"{path}: {reason}; rename the type, or choose another format")
 
 
 def _report_edges(path: str | Path, documents: Iterable[AnnotatedDocument]) -> None:
     """Log each span without some invisible characters of its tokens, for formats that hold whole tokens."""
-    for one in documents:
-        for span, (a, b) in one.token_spans():
-            start, end = one.text.tokens[a][0], one.text.tokens[b - 1][1]
+    for document in documents:
+        for span, (a, b) in document.token_spans():
+            start, end = document.text.tokens[a][0], document.text.tokens[b - 1][1]
             if (start, end) != span[:2]:
                 reason = "invisible characters at its edges are part of its words in this format"
                 moved = f"span {span.start}..{span.end} becomes {start}..{end}"
-                logger.warning("%s: document %s: %s, since %s", path, one.name, moved, reason)
+                logger.warning("%s: document %s: %s, since %s", path, document.name, moved, reason)
 
 
 def _array(lines: Iterator[str]) -> Iterator[str]:
@@ -263,16 +263,16 @@ def _array(lines: Iterator[str]) -> Iterator[str]:
 
 def _write_files(folder: Path, documents: Sequence[AnnotatedDocument], form: str) -> None:
     suffix, lines = FILE_FORMATS[form]
-    targets = [folder / f"{one.name}{suffix}" for one in documents]
+    targets = [folder / f"{document.name}{suffix}" for document in documents]
     if len(set(targets)) < len(targets):
         double = Counter(targets).most_common(1)[0][0]
         raise InputError(f"{double}: two documents have this name; rename one")
-    for target, one in zip(targets, documents, strict=True):
+    for target, document in zip(targets, documents, strict=True):
         make_folder(target.parent)
         check_output_path(target)
         if form == "brat":
-            write_lines(target.with_suffix(".txt"), [one.text.text])
-        write_lines(target, lines(one))
+            write_lines(target.with_suffix(".txt"), [document.text.text])
+        write_lines(target, lines(document))
 
 
 def _span_row(one: TextSpan) -> dict[str, Any]:
@@ -283,12 +283,12 @@ def _span_row(one: TextSpan) -> dict[str, Any]:
 def _json_row(document: AnnotatedDocument) -> dict[str, Any]:
     row: dict[str, Any] = {TEXT: document.text.text}
     if document.spans is not None:
-        row[SPANS] = [_span_row(one) for one in document.spans]
+        row[SPANS] = [_span_row(span) for span in document.spans]
     return {**row, PREDICTED: [SPANS]} if document.predicted else row
 
 
 def _doccano_row(document: AnnotatedDocument) -> dict[str, Any]:
-    return {TEXT: document.text.text, "label": [[*one[:3]] for one in document.spans or ()]}
+    return {TEXT: document.text.text, "label": [[*span[:3]] for span in document.spans or ()]}
 
 
 def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
@@ -297,8 +297,8 @@ def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
         tokens.append({"text": text.text[start:end], "start": start, "end": end, "id": number})
         tokens[-1]["ws"] = text.text[end : end + 1].isspace()
     marks = [
-        {**_span_row(one), "token_start": first, "token_end": after - 1}
-        for one, (first, after) in document.token_spans()
+        {**_span_row(span), "token_start": first, "token_end": after - 1}
+        for span, (first, after) in document.token_spans()
     ]
     row = {TEXT: text.text, "tokens": tokens, SPANS: marks}
     return row if document.predicted or document.spans is None else {**row, "answer": "accept"}
@@ -306,16 +306,16 @@ def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
 
 def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
     result: list[dict[str, Any]] = []
-    for number, one in enumerate(document.spans or (), 1):
-        value = {"start": one.start, "end": one.end, "text": document.text.text[one.start : one.end]}
+    for number, span in enumerate(document.spans or (), 1):
+        value = {"start": span.start, "end": span.end, "text": document.text.text[span.start : span.end]}
         region = {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
-        result.append({**region, "value": {**value, "labels": [one.type]}})
-        if one.confidence is not None:
-            result[-1]["score"] = one.confidence
+        result.append({**region, "value": {**value, "labels": [span.type]}})
+        if span.confidence is not None:
+            result[-1]["score"] = span.confidence
     task: dict[str, Any] = {"data": {TEXT: document.text.text}}
     if document.spans is None:
         return task
-    scores = [one.confidence for one in document.spans if one.confidence is not None]
+    scores = [span.confidence for span in document.spans if span.confidence is not None]
     prediction = {"model_version": "structperc", **({"score": min(scores)} if scores else {}), "result": result}
     if document.predicted:
         return {**task, "predictions": [prediction]}
@@ -324,7 +324,10 @@ def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
 
 def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], Iterator[str]]:
     def lines(documents: Sequence[AnnotatedDocument]) -> Iterator[str]:
-        rows = (one.text.rows({"label": one.labels, "_": ["_"] * len(one.text.tokens)}) for one in documents)
+        rows = (
+            document.text.rows({"label": document.labels, "_": ["_"] * len(document.text.tokens)})
+            for document in documents
+        )
         return conll_lines(Corpus.from_documents(rows), roles)
 
     return lines
@@ -333,10 +336,10 @@ def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], It
 def _webanno_lines(document: AnnotatedDocument) -> Iterator[str]:
     text, at = document.text, _utf16_positions(document.text.text)
     values: dict[int, str] = {}
-    for number, (one, (a, b)) in enumerate(document.token_spans(), 1):
-        own = [start for start, _ in text.tokens[a:b]]
-        mark = _RESERVED.sub(_escape, one.type)
-        values |= dict.fromkeys(own, f"{mark}[{number}]" if len(own) > 1 else mark)
+    for number, (span, (a, b)) in enumerate(document.token_spans(), 1):
+        starts = [start for start, _ in text.tokens[a:b]]
+        mark = _RESERVED.sub(_escape, span.type)
+        values |= dict.fromkeys(starts, f"{mark}[{number}]" if len(starts) > 1 else mark)
     yield f"#FORMAT=WebAnno TSV 3.3\n#T_SP={ENTITY}|value\n\n"
     for s, (a, b) in enumerate(pairwise(text.sentences), 1):
         yield "\n"
@@ -352,10 +355,10 @@ def _escape(match: re.Match[str]) -> str:
 
 def _utf16_positions(text: str) -> list[int]:
     """Return the offset of each character, and of the end, in UTF-16 code units."""
-    found = [0]
+    positions = [0]
     for char in text:
-        found.append(found[-1] + 1 + (ord(char) > 0xFFFF))
-    return found
+        positions.append(positions[-1] + 1 + (ord(char) > 0xFFFF))
+    return positions
 
 
 def _cas_lines(document: AnnotatedDocument) -> Iterator[str]:
@@ -363,7 +366,7 @@ def _cas_lines(document: AnnotatedDocument) -> Iterator[str]:
     sentences = [(text.tokens[a][0], text.tokens[b - 1][1]) for a, b in pairwise(text.sentences)]
     marks: list[tuple[str, int, int, dict[str, str]]] = [(SENTENCE, a, b, {}) for a, b in sentences]
     marks += [(TOKEN, a, b, {}) for a, b in text.tokens]
-    marks += [(ENTITY, one.start, one.end, {"value": one.type}) for one in document.spans or ()]
+    marks += [(ENTITY, span.start, span.end, {"value": span.type}) for span in document.spans or ()]
     marks.append(("uima.tcas.DocumentAnnotation", 0, len(text.text), {"language": "x-unspecified"}))
     sofa = {"sofaNum": 1, "sofaID": "_InitialView", "mimeType": "text", "sofaString": text.text}
     structures: list[dict[str, Any]] = [{"%ID": 1, "%TYPE": "uima.cas.Sofa", **sofa}]
@@ -373,7 +376,7 @@ def _cas_lines(document: AnnotatedDocument) -> Iterator[str]:
     value = {"%NAME": "value", "%RANGE": STRING}
     types = {name: {"%NAME": name, "%SUPER_TYPE": ANNOTATION} for name in (SENTENCE, TOKEN)}
     types[ENTITY] = {"%NAME": ENTITY, "%SUPER_TYPE": ANNOTATION, "value": value}  # type: ignore[dict-item]
-    views = {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in structures[1:]]}}
+    views = {"_InitialView": {"%SOFA": 1, "%MEMBERS": [structure["%ID"] for structure in structures[1:]]}}
     cas = {"%TYPES": types, "%FEATURE_STRUCTURES": structures, "%VIEWS": views}
     yield json.dumps(cas, ensure_ascii=False, indent=1) + "\n"
 

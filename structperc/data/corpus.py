@@ -191,7 +191,7 @@ class Corpus:
         cls, documents: Iterable[Sequence[Mapping[str, Iterable[str]]]], unit: str = "sentence", name: str = "corpus"
     ) -> "Corpus":
         """Return a corpus of documents, lists of sentences; arguments and errors are those of `from_sentences`."""
-        numbered = [(number, sentence) for number, own in enumerate(documents) for sentence in own]
+        numbered = [(number, sentence) for number, sentences in enumerate(documents) for sentence in sentences]
         return cls.from_sentences([sentence for _, sentence in numbered], [n for n, _ in numbered], unit, name)
 
     @classmethod

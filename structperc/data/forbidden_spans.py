@@ -47,11 +47,11 @@ def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]] | None) 
     `length`: number of tokens of the sentence. `spans`: (type, start, end), tokens start <= t < end, or None. Raises
     InputError: an invalid span, or one outside of the sentence.
     """
-    found: list[list[tuple[str, int]]] = [[] for _ in range(length)]
+    by_token: list[list[tuple[str, int]]] = [[] for _ in range(length)]
     for span in spans or ():
         kind, start, end = span_within(span, length, FORBIDDEN)
-        found[start].append((kind, end - start))
-    return [json.dumps(own) if own else "" for own in found]
+        by_token[start].append((kind, end - start))
+    return [json.dumps(of_token) if of_token else "" for of_token in by_token]
 
 
 def forbidden_spans(corpus: Corpus, labels: LabelSet) -> dict[int, list[Span]]:
@@ -59,9 +59,9 @@ def forbidden_spans(corpus: Corpus, labels: LabelSet) -> dict[int, list[Span]]:
 
     Without a column `forbidden` there are none. Raises InputError: labels without a tag scheme, or an unknown type.
     """
-    found: dict[int, list[Span]] = {}
+    by_sequence: dict[int, list[Span]] = {}
     if FORBIDDEN not in corpus.columns:
-        return found
+        return by_sequence
     distinct, numbers = corpus.factorize(FORBIDDEN)
     places = np.flatnonzero(np.array([bool(text) for text in distinct], bool)[numbers])
     if len(places) and labels.scheme == "none":
@@ -71,10 +71,10 @@ def forbidden_spans(corpus: Corpus, labels: LabelSet) -> dict[int, list[Span]]:
         start = token - int(corpus.starts[sequence])
         for kind, length in json.loads(distinct[numbers[token]]):
             if kind not in labels.type_names:
-                known = ", ".join(labels.type_names)
-                raise InputError(f"{corpus.where(token)}: forbidden: unknown type {kind!r}; the model has {known}")
-            found.setdefault(sequence, []).append(Span(kind, start, start + length))
-    return found
+                types = ", ".join(labels.type_names)
+                raise InputError(f"{corpus.where(token)}: forbidden: unknown type {kind!r}; the model has {types}")
+            by_sequence.setdefault(sequence, []).append(Span(kind, start, start + length))
+    return by_sequence
 
 
 def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, slots: int) -> StateArrays:
@@ -92,11 +92,11 @@ def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, s
     kept = np.zeros((T + 1, len(numbers)), bool)  # the segment of a state may still become a forbidden span
     barred = np.zeros((T + 1, len(numbers)), bool)  # the segment of a state is forbidden if it ends before a token
     for (kind, start), number in _slots(spans).items():
-        own = kinds == labels.type_names.index(kind)
+        of_type = kinds == labels.type_names.index(kind)
         ends = [span.end for span in spans if (span.type, span.start) == (kind, start)]
-        entered[start, own] = number
-        kept[start + 1 : max(ends), own & (slot == number)] = True
-        barred[np.ix_(ends, own & (slot == number))] = True
+        entered[start, of_type] = number
+        kept[start + 1 : max(ends), of_type & (slot == number)] = True
+        barred[np.ix_(ends, of_type & (slot == number))] = True
     begins = slot == entered[:T]
     continues = ~first[:, None, None] & (kinds >= 0) & ~opening
     same = np.where(kept[:T, :, None], slot[:, None], 0) == slot
@@ -109,7 +109,7 @@ def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, s
 
 def slots_needed(spans: Iterable[Iterable[Span]]) -> int:
     """Return the number of slots for the forbidden spans of several sequences."""
-    return max((number for own in spans for number in _slots(own).values()), default=0)
+    return max((number for of_sequence in spans for number in _slots(of_sequence).values()), default=0)
 
 
 def _slots(spans: Iterable[Span]) -> dict[tuple[str, int], int]:
@@ -117,11 +117,11 @@ def _slots(spans: Iterable[Span]) -> dict[tuple[str, int], int]:
     ends: dict[tuple[str, int], int] = {}
     for kind, start, end in spans:
         ends[kind, start] = max(end, ends.get((kind, start), 0))
-    found: dict[tuple[str, int], int] = {}
+    slots: dict[tuple[str, int], int] = {}
     free: dict[tuple[str, int], int] = {}  # by type and slot, the token from which on it is free
     for kind, start in sorted(ends, key=lambda one: one[1]):
         number = 1
         while free.get((kind, number), 0) > start:
             number += 1
-        found[kind, start], free[kind, number] = number, ends[kind, start]
-    return found
+        slots[kind, start], free[kind, number] = number, ends[kind, start]
+    return slots

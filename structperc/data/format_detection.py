@@ -34,19 +34,19 @@ def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
     ones or end like sentences. Other files are text if a line ends like a sentence. Raises InputError for CoNLL-U, and
     if the format is unclear.
     """
-    found = [line for _, line in nonblank_lines(lines)]
-    if found and (all(map(is_json, found)) or looks_like_json(found)):
+    nonblank = [line for _, line in nonblank_lines(lines)]
+    if nonblank and (all(map(is_json, nonblank)) or looks_like_json(nonblank)):
         return "jsonl"
     _check_not_conllu(lines, name)
     if needed > 1:
         check_not_text(lines, needed, name)
         return "columns"
-    widths = Counter(len(line.split()) for line in found)
-    marked = any(line.split()[0] == DOCSTART for line in found)
+    widths = Counter(len(line.split()) for line in nonblank)
+    marked = any(line.split()[0] == DOCSTART for line in nonblank)
     if marked or max(widths, default=0) <= needed:
         return "columns"
-    ends = [*map(_ends_sentence, found)]
-    if not _between_blank_lines(lines) and not all(ends) and 2 * max(widths.values()) > len(found):
+    ends = [*map(_ends_sentence, nonblank)]
+    if not _between_blank_lines(lines) and not all(ends) and 2 * max(widths.values()) > len(nonblank):
         return "columns"
     if any(ends):
         return "text"
@@ -91,11 +91,11 @@ def _check_not_conllu(lines: Sequence[str], name: str) -> None:
 def check_not_joined(lines: Sequence[str], name: str) -> None:
     """Raise InputError for lines of sentences in which each word is joined to its label: "Anna|B-PER left|O"."""
     head = [line for _, line in islice(nonblank_lines(lines), _JOINED_LINES)]
-    found = [_JOINED.match(field) for line in head for field in line.split()]
-    if len(found) <= len(head) or not all(found):
+    matches = [_JOINED.match(field) for line in head for field in line.split()]
+    if len(matches) <= len(head) or not all(matches):
         return
-    separators, labels = ({match[i] for match in found if match} for i in (1, 2))
-    if len(separators) == 1 and len(labels) * _JOINED_LABELS <= len(found):
+    separators, labels = ({match[i] for match in matches if match} for i in (1, 2))
+    if len(separators) == 1 and len(labels) * _JOINED_LABELS <= len(matches):
         joint = f"word{separators.pop()}label"
         advice = "write a word and its label per line, and an empty line after a sentence"
         raise InputError(f"{name}: this has a sentence per line as {joint} {joint} ...; {advice}")
@@ -122,11 +122,11 @@ def is_json(line: str) -> bool:
     if line.lstrip()[:1] not in ("{", "["):
         return False
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    objects = found if isinstance(found, list) else [found]
-    return bool(objects) and all(isinstance(one, dict) and one for one in objects)
+    objects = value if isinstance(value, list) else [value]
+    return bool(objects) and all(isinstance(row, dict) and row for row in objects)
 
 
 def _ends_sentence(line: str) -> bool:
@@ -201,5 +201,5 @@ def _is_sufficient(text: str, enough: Callable[[Sequence[str]], bool]) -> bool:
 
 def _tokens(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Return the non-blank lines other than document and header lines, with their numbers."""
-    found = ((number, line) for number, line in nonblank_lines(lines) if line.split()[:1] not in ([], [DOCSTART]))
-    return [(number, line) for number, line in found if number > 1 or not line.startswith(HEADER)]
+    numbered = ((number, line) for number, line in nonblank_lines(lines) if line.split()[:1] not in ([], [DOCSTART]))
+    return [(number, line) for number, line in numbered if number > 1 or not line.startswith(HEADER)]

@@ -23,7 +23,7 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
     `first` is the number of the first line. Raises InputError with the location for lines that are not objects, and for
     invalid Unicode.
     """
-    found = []
+    rows = []
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
@@ -34,8 +34,8 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
             advice = "write one object per line, with names in double quotes and without commas after the last element"
             advice = advice if isinstance(error, json.JSONDecodeError | RecursionError) else "correct it"
             raise InputError(f"{place}: invalid JSON ({_reason(error)}); {advice}") from None
-        found.append((place, _checked(row, line, place)))
-    return found
+        rows.append((place, _checked(row, line, place)))
+    return rows
 
 
 def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -45,10 +45,10 @@ def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]
     """
     if not text.lstrip().startswith("["):
         return parse_json_lines(split_lines(text), name)
-    found = list(_elements(text, name))
-    if len({place for place, _ in found}) < len(found):
-        return [(f"{name}, row {number}", row) for number, (_, row) in enumerate(found, 1)]
-    return found
+    rows = list(_elements(text, name))
+    if len({place for place, _ in rows}) < len(rows):
+        return [(f"{name}, row {number}", row) for number, (_, row) in enumerate(rows, 1)]
+    return rows
 
 
 def looks_like_json(lines: Sequence[str]) -> bool:
@@ -113,11 +113,11 @@ def _reject_constant(name: str) -> NoReturn:
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object from its fields. Raises ValueError for a repeated one."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r:.40} is given twice")
-    return found
+    return fields
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -147,9 +147,9 @@ def matches_type(value: Any, hint: Any) -> bool:
         return True
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return any(matches_type(value, one) for one in inner)
+        return any(matches_type(value, member) for member in inner)
     if origin is Literal:
-        return any(type(value) is type(one) and value == one for one in inner)
+        return any(type(value) is type(choice) and value == choice for choice in inner)
     if origin in (list, Sequence):
         return isinstance(value, list) and _all_match(value, inner[0])
     if origin in (dict, Mapping):
@@ -163,7 +163,7 @@ def matches_type(value: Any, hint: Any) -> bool:
 def _all_match(values: Iterable[Any], hint: Any) -> bool:
     if hint in PLAIN:  # fast, for hundreds of thousands of strings
         return set(map(type, values)) <= {hint}
-    return all(matches_type(one, hint) for one in values)
+    return all(matches_type(value, hint) for value in values)
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:

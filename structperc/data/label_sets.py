@@ -69,7 +69,9 @@ def allowed_labels(text: str, labels: LabelSet, where: Callable[[], str]) -> np.
     """
     names, excluded = split_label_set(text) if is_label_set(text) else ([text], False)
     mask = np.full(len(labels), excluded)
-    mask[labels.encode([one for one in names if not excluded or one in labels.names], lambda _: where())] = not excluded
+    mask[
+        labels.encode([name for name in names if not excluded or name in labels.names], lambda _: where())
+    ] = not excluded
     if not mask.any():
         raise InputError(f"{where()}: {text!r} excludes all labels; allow one of them")
     return mask
@@ -92,7 +94,7 @@ def separate_label_sets(corpus: Corpus, source: str, target: str) -> tuple[Corpu
     Raises InputError: with file, line and token: a label that is not of the scheme, or no legal label at a token.
     """
     labels = corpus.factorize("label")
-    several = np.array([is_label_set(one) for one in labels.distinct], bool)
+    several = np.array([is_label_set(label) for label in labels.distinct], bool)
     if not several.any():
         return corpus, None
     sentences = np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(several[labels.numbers]), side="right") - 1)
@@ -113,17 +115,17 @@ def separate_label_sets(corpus: Corpus, source: str, target: str) -> tuple[Corpu
 def join_label_sets(corpus: Corpus, sets: Corpus) -> Corpus:
     """Return a corpus with the labels of `separate_label_sets`, complete ones and sets, and a column `allowed`."""
     complete, texts = corpus.columns["label"], sets.columns["label"]
-    known = sorted(names_in(complete) | (names_in(texts) - {""}))
-    examples = {text: _example(text, known) for text in set(texts)}
-    label = [examples[text] if text else one for one, text in zip(complete, texts, strict=True)]
-    allowed = [text or one for one, text in zip(complete, texts, strict=True)]
+    names = sorted(names_in(complete) | (names_in(texts) - {""}))
+    examples = {text: _example(text, names) for text in set(texts)}
+    label = [examples[text] if text else name for name, text in zip(complete, texts, strict=True)]
+    allowed = [text or name for name, text in zip(complete, texts, strict=True)]
     return corpus.replace_column("label", label).replace_column(ALLOWED, allowed)
 
 
 def _example(text: str, known: Sequence[str]) -> str:
     """Return a label of a set, O if possible."""
     names, excluded = split_label_set(text) if is_label_set(text) else ([text], False)
-    possible = [one for one in known if one not in names] if excluded else names
+    possible = [name for name in known if name not in names] if excluded else names
     return "O" if "O" in possible else (possible or [""])[0]
 
 
@@ -147,12 +149,12 @@ def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) ->
     if scheme == "none":
         raise InputError(f"{corpus.name}: annotated_types: labels of scheme none have no types; remove it")
     labels = corpus.columns[ALLOWED if is_incomplete(corpus) else "label"]
-    known = {make_label(letter, kind) for kind in annotated for letter in SCHEMES[scheme]}
+    annotated_labels = {make_label(letter, kind) for kind in annotated for letter in SCHEMES[scheme]}
 
     @cache
     def opened(text: str) -> str:
         names, excluded = split_label_set(text) if is_label_set(text) else ([text], False)
-        return text if excluded or "O" not in names else write_label_set(known.difference(names), True)
+        return text if excluded or "O" not in names else write_label_set(annotated_labels.difference(names), True)
 
     return corpus.replace_column(ALLOWED, list(map(opened, labels)))
 
@@ -211,15 +213,15 @@ def convert_label_sets(
     if source == target:
         return [write_label_set({_name(tag, target) for tag in tags}, excluded) for tags, excluded in parsed]
     both = _reachable_back(forward, scheme)
-    found = []
+    converted = []
     for t, (_, excluded) in enumerate(parsed):
         before = both[t - 1] if t else frozenset([OUTSIDE_TAG])
         after = both[t + 1] if t + 1 < len(both) else frozenset([OUTSIDE_TAG])
         made = _converted(before, both[t], after, scheme, target)
         every = _universe(types, target)
         names = {_name(tag, target) for tag in (every - made if excluded else made) if tag.type != OTHER}
-        found.append(write_label_set(names, excluded))
-    return found
+        converted.append(write_label_set(names, excluded))
+    return converted
 
 
 def _parse(label: str, source: str, where: Callable[[], str]) -> tuple[Tags, bool]:
@@ -247,44 +249,44 @@ def _expand(tags: Tags, excluded: bool, types: tuple[str, ...], scheme: str) -> 
 
 def _reachable(sets: Sequence[Tags], scheme: str, where: Callable[[int], str]) -> list[Tags]:
     """Return the labels that follow a legal sequence of allowed ones. Raises InputError where there are none."""
-    found, before = [], frozenset([OUTSIDE_TAG])
+    reachable, before = [], frozenset([OUTSIDE_TAG])
     for t, tags in enumerate(sets):
         before = _following(before, tags, scheme)
         if not before:
             raise InputError(f"{where(t)}: no allowed label is legal in {scheme} after those before; allow another one")
-        found.append(before)
-    if found and not _following(before, frozenset([OUTSIDE_TAG]), scheme):
+        reachable.append(before)
+    if reachable and not _following(before, frozenset([OUTSIDE_TAG]), scheme):
         raise InputError(f"{where(len(sets) - 1)}: no allowed label is legal in {scheme} at the end of a sentence")
-    return found
+    return reachable
 
 
 def _reachable_back(sets: Sequence[Tags], scheme: str) -> list[Tags]:
     """Return those of the labels that also begin a legal sequence of allowed ones up to the end."""
-    found, after = [], frozenset([OUTSIDE_TAG])
+    reachable, after = [], frozenset([OUTSIDE_TAG])
     for tags in reversed(sets):
         after = _preceding(tags, after, scheme)
-        found.append(after)
-    return found[::-1]
+        reachable.append(after)
+    return reachable[::-1]
 
 
 @lru_cache(maxsize=2**16)
 def _following(before: Tags, tags: Tags, scheme: str) -> Tags:
-    return frozenset(tag for tag in tags if any(is_allowed_transition(one, tag, scheme) for one in before))
+    return frozenset(tag for tag in tags if any(is_allowed_transition(previous, tag, scheme) for previous in before))
 
 
 @lru_cache(maxsize=2**16)
 def _preceding(tags: Tags, after: Tags, scheme: str) -> Tags:
-    return frozenset(tag for tag in tags if any(is_allowed_transition(tag, one, scheme) for one in after))
+    return frozenset(tag for tag in tags if any(is_allowed_transition(tag, following, scheme) for following in after))
 
 
 @lru_cache(maxsize=2**16)
 def _converted(before: Tags, tags: Tags, after: Tags, scheme: str, target: str) -> Tags:
     """Return the labels in the target scheme of all legal triples."""
-    found = set()
+    converted = set()
     for a, tag, b in product(before, tags, after):
         if is_allowed_transition(a, tag, scheme) and is_allowed_transition(tag, b, scheme):
-            found.add(_in_scheme(a, tag, b, target))
-    return frozenset(found)
+            converted.add(_in_scheme(a, tag, b, target))
+    return frozenset(converted)
 
 
 def _in_scheme(before: Tag, tag: Tag, after: Tag, target: str) -> Tag:

@@ -130,9 +130,9 @@ class LabelSet:
         except KeyError:
             at, label = next((i, label) for i, label in enumerate(labels) if label not in ids)
             place = where(at) if callable(where) else where
-            known = f"the training data has {', '.join(self.names)}"
+            all_names = f"the training data has {', '.join(self.names)}"
             advice = "change or remove it, or train with a sentence that has it"
-            raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
+            raise InputError(f"{place}: unknown label {label!r}; {all_names}; {advice}") from None
 
     def extended(self, labels: Iterable[str]) -> "LabelSet":
         """Return the label set with unknown labels appended, such as gold labels missing from the training data.
@@ -148,10 +148,10 @@ class LabelSet:
 
         More than half indicates a column of such labels.
         """
-        found = set(strings) - {"O"}
+        names = set(strings) - {"O"}
         types = set(self.type_names)
-        known = sum(one in self._ids or one in types or ("-" in one and label_type(one) in types) for one in found)
-        return known / max(1, len(found))
+        count = sum(name in self._ids or name in types or ("-" in name and label_type(name) in types) for name in names)
+        return count / max(1, len(names))
 
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
         """Return the names of n labels, given as ids (n,).
@@ -231,8 +231,8 @@ class LabelSet:
             letters[INSIDE],
             letters.get(END, letters[INSIDE]),
         ]
-        found = [[self.index(make_label(letter, kind)) for letter in places] for kind in self.type_names]
-        return np.array([*found, [self.index("O")] * 4], np.int64)
+        rows = [[self.index(make_label(letter, kind)) for letter in places] for kind in self.type_names]
+        return np.array([*rows, [self.index("O")] * 4], np.int64)
 
     @cached_property
     def segment_labels(self) -> "Tensor":

@@ -62,11 +62,11 @@ class LowerCaseLexicon(nn.Module):
             InputError: a file that cannot be read.
         """
         if self.text is None:
-            found = _lower_cased(words)
+            entries = _lower_cased(words)
         else:
             path = expand_path(self.text)
-            found = _words_of_file(path, path.stat().st_mtime_ns if path.exists() else 0, self.column)
-        self._set, self.words = None, torch.from_numpy(found.copy()).to(self.words.device)
+            entries = _words_of_file(path, path.stat().st_mtime_ns if path.exists() else 0, self.column)
+        self._set, self.words = None, torch.from_numpy(entries.copy()).to(self.words.device)
 
     def forward(self, folded: Tensor) -> Tensor:
         """Return a mask of words in the lexicon, (...) bool, from hashes (...) int64 such as `Words.folded`."""

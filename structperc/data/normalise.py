@@ -61,9 +61,9 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
 def better_scheme(corpus: Corpus, scheme: str) -> str | None:
     """Return the scheme in which at most a tenth as many sentences are illegal as in the given one, or None."""
     illegal = {}
-    for one in PREFIX_SCHEMES:
+    for candidate in PREFIX_SCHEMES:
         with suppress(InputError):  # labels that are not of the scheme
-            illegal[one] = len(illegal_sentences(corpus, one))
+            illegal[candidate] = len(illegal_sentences(corpus, candidate))
     best = min(illegal, key=lambda one: illegal[one], default=scheme)
     return best if scheme in illegal and 10 * illegal[best] <= illegal[scheme] else None
 
@@ -123,9 +123,9 @@ def read_brackets(corpus: Corpus) -> tuple[Corpus, int]:
     """
     labels: list[str] = []
     inner = 0
-    for start, own in zip(corpus.sentences.tolist(), corpus.sentences_of(corpus.columns["label"]), strict=False):
-        found, more = bracket_spans(own, lambda t, start=start: corpus.where(start + t))  # type: ignore[misc]
-        labels += encode_spans(found, len(own), "IOB2")
+    for start, brackets in zip(corpus.sentences.tolist(), corpus.sentences_of(corpus.columns["label"]), strict=False):
+        segments, more = bracket_spans(brackets, lambda t, start=start: corpus.where(start + t))  # type: ignore[misc]
+        labels += encode_spans(segments, len(brackets), "IOB2")
         inner += more
     return corpus.replace_column("label", labels), inner
 
@@ -209,7 +209,7 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
         InputError: the scheme is "none".
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
-    dropped = [one._replace(type=types.get(one.type, one.type)) for one in corpus.dropped]
+    dropped = [segment._replace(type=types.get(segment.type, segment.type)) for segment in corpus.dropped]
     labels = [label for s in sentences for label in rename(s, scheme, types)]
     renamed = replace(corpus.replace_column("label", labels), dropped=dropped)
     if scheme == "IO":
@@ -219,10 +219,10 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
     """Raise InputError for a type in `types` that no segment of the corpus has."""
-    known = LabelSet.from_corpus(corpus.factorize("label").distinct, scheme).type_names
+    names = LabelSet.from_corpus(corpus.factorize("label").distinct, scheme).type_names
     for name in types:
-        if name not in known:
-            raise InputError(f"data.types: no segment of {corpus.name} has type {name!r}; known are {', '.join(known)}")
+        if name not in names:
+            raise InputError(f"data.types: no segment of {corpus.name} has type {name!r}; known are {', '.join(names)}")
 
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:

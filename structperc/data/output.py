@@ -36,9 +36,9 @@ def remove_stale(folder: Path) -> None:
     """Remove parts in a folder that were left by ended processes of this host."""
     with suppress(OSError):  # missing folder or no permission
         for entry in [*os.scandir(folder)]:
-            found = NAME.fullmatch(entry.name)
-            if found and not _is_running(int(found["process"])):
-                _put_back(folder / entry.name / OLD, folder / found["target"])
+            match = NAME.fullmatch(entry.name)
+            if match and not _is_running(int(match["process"])):
+                _put_back(folder / entry.name / OLD, folder / match["target"])
                 remove(folder / entry.name)
 
 
@@ -167,12 +167,12 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 def _is_replaceable(path: str | Path) -> bool:
     """Return True for a regular file other than standard output and error."""
-    found = os.stat(path)
+    status = os.stat(path)
     for number in (1, 2):
         with suppress(OSError):
-            if os.path.samestat(found, os.fstat(number)):
+            if os.path.samestat(status, os.fstat(number)):
                 return False
-    return stat.S_ISREG(found.st_mode)
+    return stat.S_ISREG(status.st_mode)
 
 
 @contextmanager

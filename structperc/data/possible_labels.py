@@ -132,7 +132,7 @@ def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None
         >>> read_lexicon("lexicon.tsv", LabelSet(("O", "B-LOC", "B-PER")))
         {'Oslo': ['B-LOC'], 'Paris': ['B-LOC', 'B-PER']}
     """
-    found: dict[str, list[str]] = {}
+    lexicon: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(file, encoding), 1):
         word, _, text = line.partition("\t")
         if not line.strip():
@@ -141,8 +141,8 @@ def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None
         if not word or not names:
             raise InputError(f"{file}:{number}: expected a word, a tab and labels such as B-LOC|O, got {line!r:.60}")
         labels.encode(names, f"{file}:{number}")
-        found[word] = list(dict.fromkeys([*found.get(word, []), *names]))
-    return found
+        lexicon[word] = list(dict.fromkeys([*lexicon.get(word, []), *names]))
+    return lexicon
 
 
 def _lexicon_labels(text: str) -> list[str]:
@@ -167,8 +167,8 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
         if word in lexicon:
             table[number] = False
             table[number, labels.encode(lexicon[word], f"lexicon, word {word!r}")] = True
-    known = label_masks(corpus, labels, POSSIBLE)
-    masks = table[numbers] if known is None else table[numbers] & known
+    former = label_masks(corpus, labels, POSSIBLE)
+    masks = table[numbers] if former is None else table[numbers] & former
     rows, numbers = np.unique(masks, axis=0, return_inverse=True)
     texts = [label_text(None if row.all() else np.array(labels.names)[row].tolist()) for row in rows]
     return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
@@ -214,7 +214,7 @@ def forced_labels(length: int, segments: Iterable[tuple[str, int, int]], labels:
     """
     if labels.scheme == "none":
         raise InputError("forced: the labels of this model have no tag scheme, so they have no segments")
-    given = sorted((span_within(one, length, "forced") for one in segments), key=lambda span: span.start)
+    given = sorted((span_within(segment, length, "forced") for segment in segments), key=lambda span: span.start)
     iob2 = ["O"] * length
     for kind, start, end in given:
         if kind not in labels.type_names:

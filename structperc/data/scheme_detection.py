@@ -102,15 +102,15 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     if set(counts) <= {USUAL_OUTSIDE}:
         return SchemeFit(USUAL if counts else "none", {}, 0, 0, outside)
     fits = [(notation, _unrecognized(notation, counts)) for notation in _notations(counts)]
-    possible = [(one, unread) for one, unread in fits if counts.keys() - unread.keys() - {one.outside}]
+    possible = [(form, unread) for form, unread in fits if counts.keys() - unread.keys() - {form.outside}]
     if not possible:
         return SchemeFit("none", {}, counts.total() - outside, 0, outside)
     most = min(sum(unread.values()) for _, unread in possible) + counts.total() * TOLERANCE
-    close = [(one, unread) for one, unread in possible if sum(unread.values()) <= most]
-    cost, notation, unread = min(((_cost(*one, pairs), *one) for one in close), key=lambda one: one[0])
-    read_by_others = [(one, few) for one, few in possible if one[1:] == notation[1:] and few.keys() < unread.keys()]
+    close = [(form, unread) for form, unread in possible if sum(unread.values()) <= most]
+    cost, notation, unread = min(((_cost(*fit, pairs), *fit) for fit in close), key=lambda one: one[0])
+    read_by_others = [(form, few) for form, few in possible if form[1:] == notation[1:] and few.keys() < unread.keys()]
     enough = sum(unread.values()) - MIN_SHARE_MIXED * counts.total()
-    wider = [(_cost(one, few, pairs), one, few) for one, few in read_by_others if sum(few.values()) <= enough]
+    wider = [(_cost(form, few, pairs), form, few) for form, few in read_by_others if sum(few.values()) <= enough]
     if wider:
         cost, notation, unread = min(wider, key=lambda one: one[0][1::-1])
     outside = counts[notation.outside]
@@ -119,8 +119,8 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     usual = (notation.lower, notation.reversed, notation.gap) == (False, False, "-")
     if prefixed < inside * (MIN_SHARE if usual else MIN_SHARE_UNUSUAL):
         return SchemeFit("none", {}, inside, prefixed, outside)
-    illegal, known = cost[0] - cost[1], counts.keys() - unread.keys()
-    types = frozenset(kind for label in known if (kind := parse_tag(label, notation.name).type) is not None)
+    illegal, read = cost[0] - cost[1], counts.keys() - unread.keys()
+    types = frozenset(kind for label in read if (kind := parse_tag(label, notation.name).type) is not None)
     if types == {""} and (len(counts) == 1 or illegal > inside * TOLERANCE):
         return SchemeFit("none", {}, inside, 0, outside)
     return SchemeFit(notation.name, unread, inside, prefixed, outside, illegal, types)
@@ -159,8 +159,8 @@ def _runs(labels: Sequence[str]) -> Iterator[list[str]]:
 
 def detect_scheme(sentences: LabelSequences) -> str:
     """Return the scheme of `fit_scheme` if all labels have it in the usual notation; otherwise "none"."""
-    found = fit_scheme(sentences)
-    return found.scheme if found.scheme in PREFIX_SCHEMES and not found.unrecognized else "none"
+    fit = fit_scheme(sentences)
+    return fit.scheme if fit.scheme in PREFIX_SCHEMES and not fit.unrecognized else "none"
 
 
 def _notations(counts: Counter[str]) -> Iterator[Notation]:
@@ -175,10 +175,10 @@ def _notations(counts: Counter[str]) -> Iterator[Notation]:
 
 def _unrecognized(notation: Notation, counts: Mapping[str, int]) -> dict[str, int]:
     """Return counts of labels that are not of a notation; if there are any, also of prefixes without a type."""
-    found = {name: n for name, n in counts.items() if name != notation.outside and notation.split(name) is None}
-    if found:
-        found |= {name: n for name, n in counts.items() if name in notation.letters}
-    return found
+    unread = {name: n for name, n in counts.items() if name != notation.outside and notation.split(name) is None}
+    if unread:
+        unread |= {name: n for name, n in counts.items() if name in notation.letters}
+    return unread
 
 
 def _cost(
@@ -186,18 +186,18 @@ def _cost(
 ) -> tuple[int, int, bool]:
     """Return a sort key: number of illegal or unrecognized labels, of unrecognized ones, True for an unusual scheme."""
     name, missing = notation.name, sum(unread.values())
-    known = {pair: n for pair, n in pairs.items() if unread.keys().isdisjoint(pair)}
-    tags = {label: OUTSIDE_TAG if label is None else parse_tag(label, name) for label in chain.from_iterable(known)}
-    illegal = sum(n for (a, b), n in known.items() if not is_allowed_transition(tags[a], tags[b], notation.scheme))
+    read = {pair: n for pair, n in pairs.items() if unread.keys().isdisjoint(pair)}
+    tags = {label: OUTSIDE_TAG if label is None else parse_tag(label, name) for label in chain.from_iterable(read)}
+    illegal = sum(n for (a, b), n in read.items() if not is_allowed_transition(tags[a], tags[b], notation.scheme))
     return missing + illegal, missing, notation.scheme != USUAL
 
 
 def advice_for(label: str, scheme: str, sentences: LabelSequences) -> str:
     """Return advice for a label in some sentences that is not of a scheme."""
-    found = fit_scheme(sentences)
-    if found.scheme not in (scheme, "none") and label not in found.unrecognized:
-        return f"set labels: {found.scheme}"
-    if found.scheme == "none" and not found.prefixed:
+    fit = fit_scheme(sentences)
+    if fit.scheme not in (scheme, "none") and label not in fit.unrecognized:
+        return f"set labels: {fit.scheme}"
+    if fit.scheme == "none" and not fit.prefixed:
         bare = "if neighbours with one label are a segment, set scheme: IO; " if "O" in chain(*sentences) else ""
         return f"{bare}if these labels are not segments, set scheme: none"
     meant = suggest_label(label, scheme)
@@ -212,34 +212,34 @@ def common_scheme(predictions: Mapping[str, LabelSequences]) -> str:
     Raises InputError if the labels of the systems are of different schemes.
     """
     fitting = {name: legal_schemes(sentences) for name, sentences in predictions.items()}
-    shared = [scheme for scheme in PREFIX_SCHEMES if all(scheme in own for own in fitting.values())]
+    shared = [scheme for scheme in PREFIX_SCHEMES if all(scheme in legal for legal in fitting.values())]
     if USUAL in shared or not any(fitting.values()):
         return USUAL
     if shared:
         return shared[0]
-    for name, own in fitting.items():
-        if own and USUAL not in own:
-            raise InputError(f"{name}: its labels are of scheme {own[0]}, others are not; convert all to one scheme")
+    for name, legal in fitting.items():
+        if legal and USUAL not in legal:
+            raise InputError(f"{name}: its labels are of scheme {legal[0]}, others are not; convert all to one scheme")
     return USUAL
 
 
 def check_labels(sentences: LabelSequences, name: str, scheme: str) -> None:
     """Raise InputError with file and location for a label that is not of the scheme."""
-    known: set[str] = set()
+    checked: set[str] = set()
     for n, sentence in enumerate(sentences, 1):
         for t, label in enumerate(sentence, 1):
-            if label not in known and not is_label(label, scheme):
+            if label not in checked and not is_label(label, scheme):
                 advice = advice_for(label, scheme, sentences)
                 raise InputError(f"{name}, sentence {n}, token {t}: {unknown_label_message(label, scheme)}; {advice}")
-            known.add(label)
+            checked.add(label)
 
 
 def warn_joined(name: str, sentences: LabelSequences, source: str, target: str) -> None:
     """Warn of adjacent segments of the same type, which become one in the scheme IO."""
     if parse_notation(target).scheme != "IO" or parse_notation(source).scheme == "IO":
         return
-    found = (pairwise(spans(labels, source)) for labels in sentences)
-    log_joined(name, sum((a.type, a.end) == (b.type, b.start) for pairs in found for a, b in pairs))
+    neighbours = (pairwise(spans(labels, source)) for labels in sentences)
+    log_joined(name, sum((a.type, a.end) == (b.type, b.start) for pairs in neighbours for a, b in pairs))
 
 
 def log_joined(name: str, joined: int) -> None:

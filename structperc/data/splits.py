@@ -67,8 +67,8 @@ def draw_part(corpus: Corpus, size: int | float, seed: int) -> Corpus:
     """
     count = max(1, round(size * len(corpus))) if isinstance(size, float) and size <= 1 else int(size)
     if count > len(corpus):
-        found = counted(len(corpus), "sequence")
-        raise InputError(f"data.train_size is {size}, but {corpus.name} has {found}; use null for all of them")
+        available = counted(len(corpus), "sequence")
+        raise InputError(f"data.train_size is {size}, but {corpus.name} has {available}; use null for all of them")
     drawn = np.zeros(len(corpus), bool)
     drawn[np.random.default_rng(seed).permutation(len(corpus))[:count]] = True
     return corpus.subset(drawn)
@@ -85,10 +85,10 @@ def _types_by_document(corpus: Corpus, number: np.ndarray, scheme: str) -> np.nd
         return np.zeros((number.max(initial=-1) + 1, 0), bool)
     labels = corpus.factorize("label")
     names = sorted(_type_names(corpus, scheme))
-    found = np.zeros((number.max(initial=-1) + 1, len(names) + 1), bool)
+    mask = np.zeros((number.max(initial=-1) + 1, len(names) + 1), bool)
     ids = [names.index(name) if (name := _type_of(label, scheme)) is not None else -1 for label in labels.distinct]
-    found[np.repeat(number, corpus.lengths), np.array(ids)[labels.numbers]] = True
-    return found[:, :-1]
+    mask[np.repeat(number, corpus.lengths), np.array(ids)[labels.numbers]] = True
+    return mask[:, :-1]
 
 
 def _type_names(corpus: Corpus, scheme: str) -> set[str]:
@@ -107,8 +107,8 @@ def chunk_bounds(corpus: Corpus, size: int, extent: Extent = "sequence") -> list
     """
     wanted = np.searchsorted(corpus.starts, np.arange(0, max(1, corpus.tokens), size))
     allowed = _allowed_bounds(corpus, extent)
-    found = np.unique(allowed[np.searchsorted(allowed, wanted)])
-    return [*found[found < len(corpus)].tolist(), len(corpus)] if len(corpus) else [0, 0]
+    bounds = np.unique(allowed[np.searchsorted(allowed, wanted)])
+    return [*bounds[bounds < len(corpus)].tolist(), len(corpus)] if len(corpus) else [0, 0]
 
 
 def _allowed_bounds(corpus: Corpus, extent: Extent) -> np.ndarray:

@@ -74,31 +74,31 @@ def read_standoff(path: Path, encoding: str = "utf-8") -> Iterator[TableRow]:
     """
     kind = standoff_format(path)
     assert kind is not None, path
-    files = [path] if not path.is_dir() else [one for one in _files_below(path) if standoff_format(one) == kind]
+    files = [path] if not path.is_dir() else [entry for entry in _files_below(path) if standoff_format(entry) == kind]
     read = {BRAT: _read_brat, WEBANNO: _read_webanno, CAS: _read_cas}[kind]
-    found = [(file, read(file, encoding)) for file in files]
-    layers = dict.fromkeys(layer for _, one in found for layer in one.layers)
+    documents = [(file, read(file, encoding)) for file in files]
+    layers = dict.fromkeys(layer for _, document in documents for layer in document.layers)
     chosen = ENTITIES if ENTITIES in layers else next(iter(layers), SPANS)
     clear = chosen == ENTITIES or len(layers) < 2
     columns = {layer: SPANS if clear and layer == chosen else layer for layer in layers}
-    if unread := sum((one.unread for _, one in found), Counter[str]()):
+    if unread := sum((document.unread for _, document in documents), Counter[str]()):
         logger.info("%s: not read: %s", path, ", ".join(f"{name} {count:,}" for name, count in unread.items()))
     empty: dict[str, Any] = {SPANS: []} if not layers else {}
-    for file, one in found:
+    for file, document in documents:
         name = file.relative_to(path).with_suffix("") if path.is_dir() else Path(file.stem)
-        rows = {column: [_record(span) for span in one.layers.get(layer, ())] for layer, column in columns.items()}
-        yield str(file), {DOCUMENT: str(name), TEXT: one.text, **empty, **rows}
+        rows = {column: [_record(span) for span in document.layers.get(layer, ())] for layer, column in columns.items()}
+        yield str(file), {DOCUMENT: str(name), TEXT: document.text, **empty, **rows}
 
 
 def _files_below(folder: Path) -> list[Path]:
-    inside = (one for one in sorted(folder.rglob("*")) if one.suffix in (".ann", *_OPENS) and one.is_file())
-    return [one for one in inside if not any(part.startswith(".") for part in one.relative_to(folder).parts)]
+    inside = (file for file in sorted(folder.rglob("*")) if file.suffix in (".ann", *_OPENS) and file.is_file())
+    return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
 
 
 def _record(span: TextSpan) -> Mapping[str, Any]:
-    found = {"start": span.start, "end": span.end, "label": span.type}
+    record = {"start": span.start, "end": span.end, "label": span.type}
     quote = {} if span.quote is None else {QUOTE: span.quote}
-    return {**found, **quote} if span.continuous else {**found, **quote, "continuous": False}
+    return {**record, **quote} if span.continuous else {**record, **quote, "continuous": False}
 
 
 # -- brat -----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _read_brat(path: Path, encoding: str) -> Document:
     if not source.is_file():
         raise InputError(f"{path}: brat needs its text, {source}, which does not exist; put it there")
     text = "".join(stream_text(source, encoding, keep_mark=True))
-    found, unread = [], Counter[str]()
+    spans, unread = [], Counter[str]()
     for number, line in enumerate(read_lines(path, encoding), 1):
         if not line.strip():
             continue
@@ -123,8 +123,8 @@ def _read_brat(path: Path, encoding: str) -> Document:
         parts = [tuple(map(int, part.split())) for part in match[2].split(";")]
         span = TextSpan(parts[0][0], parts[-1][1], match[1], quote=match[3])
         between = "".join(text[a:b] for (_, a), (b, _) in pairwise(parts))
-        found.append(span._replace(continuous=not between.strip()))
-    return Document(text, {SPANS: found}, unread)
+        spans.append(span._replace(continuous=not between.strip()))
+    return Document(text, {SPANS: spans}, unread)
 
 
 def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterator[str]:
@@ -132,14 +132,14 @@ def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterato
 
     `before` is the number of characters before the text in its file. Raises InputError for a type with a space.
     """
-    for number, one in enumerate(spans, 1):
-        if " " in one.type:
-            raise InputError(f"the type {one.type!r} has a space, which brat does not allow; choose another format")
-        parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, one.start, one.end)]
+    for number, span in enumerate(spans, 1):
+        if " " in span.type:
+            raise InputError(f"the type {span.type!r} has a space, which brat does not allow; choose another format")
+        parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, span.start, span.end)]
         where = ";".join(f"{a + before} {b + before}" for a, b in parts)
-        yield f"T{number}\t{one.type} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
-        if one.confidence is not None:
-            yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {one.confidence:.4f}\n"
+        yield f"T{number}\t{span.type} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
+        if span.confidence is not None:
+            yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {span.confidence:.4f}\n"
 
 
 # -- INCEpTION ------------------------------------------------------------------------------------------------
@@ -190,21 +190,23 @@ def _read_webanno(path: Path, encoding: str) -> Document:
             if not layer.read:
                 unread[layer.name] += 1
                 continue
-            for index, one in enumerate(_STACKED.findall(field)):
-                match = _VALUE.fullmatch(one)
+            for index, mark in enumerate(_STACKED.findall(field)):
+                match = _VALUE.fullmatch(mark)
                 assert match is not None
-                value, known = match.groups()
+                value, identity = match.groups()
                 kind = layer.name if not layer.feature else "" if value == "*" else _unescape(value)
-                key = known or (number, index)
+                key = identity or (number, index)
                 before = spans[layer.column].get(key, TextSpan(start, end, kind, quote=""))
                 wide = before._replace(start=min(start, before.start), end=max(end, before.end))
                 spans[layer.column][key] = wide._replace(quote=f"{before.quote} {_unescape(unit[3])}".strip())
     text = "".join(parts)
-    layered = [AnnotatedText(str(path), text, list(own.values())) for own in spans.values()]
+    layered = [AnnotatedText(str(path), text, list(of_layer.values())) for of_layer in spans.values()]
     placed = to_characters(layered, "utf-16")
     if placed.remark:
         logger.warning("%s: %s", path, placed.remark)
-    return Document(text, {column: one.spans or [] for column, one in zip(spans, placed.texts, strict=True)}, unread)
+    return Document(
+        text, {column: annotated.spans or [] for column, annotated in zip(spans, placed.texts, strict=True)}, unread
+    )
 
 
 def _layers(line: str) -> Iterator[_Layer]:
@@ -214,7 +216,7 @@ def _layers(line: str) -> Iterator[_Layer]:
     name = layer.rpartition(".")[2]
     spans = kind == "#T_SP" and not any(part in layer for part in _NO_SPANS)
     slot = False
-    for feature in [one for one in features if one] or [""]:
+    for feature in [given for given in features if given] or [""]:
         role = feature.startswith("ROLE_")
         yield _Layer(name, feature, spans and not role and not slot)
         slot = role  # the next column has its targets
@@ -233,7 +235,11 @@ def _read_cas(path: Path, encoding: str) -> Document:
         given = json.loads(read_text(path, encoding))
         structures = given["%FEATURE_STRUCTURES"]
         structures = structures if isinstance(structures, list) else list(structures.values())
-        texts = {one.get("%ID"): one["sofaString"] for one in structures if isinstance(one.get("sofaString"), str)}
+        texts = {
+            structure.get("%ID"): structure["sofaString"]
+            for structure in structures
+            if isinstance(structure.get("sofaString"), str)
+        }
     except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
         raise InputError(f"{path}: invalid CAS JSON ({type(error).__name__}: {error}); export it again") from None
     if len(texts) != 1:
@@ -241,23 +247,27 @@ def _read_cas(path: Path, encoding: str) -> Document:
     (text,) = texts.values()
     layers: dict[str, list[TextSpan]] = {}
     unread: Counter[str] = Counter()
-    for one in structures:
-        kind = str(one.get("%TYPE"))
-        start, end = (one.get(name, one.get(f"^{name}")) for name in ("begin", "end"))
+    for structure in structures:
+        kind = str(structure.get("%TYPE"))
+        start, end = (structure.get(name, structure.get(f"^{name}")) for name in ("begin", "end"))
         if any(part in kind for part in _NO_SPANS) or not isinstance(start, int) or not isinstance(end, int):
             continue
         name = kind.rpartition(".")[2]
-        if any(key in one for key in ("@Governor", "@Dependent", "@next")):
+        if any(key in structure for key in ("@Governor", "@Dependent", "@next")):
             unread[name] += 1
             continue
-        features = {key: value for key, value in one.items() if key[:1] not in "%@^" and isinstance(value, str)}
+        features = {key: value for key, value in structure.items() if key[:1] not in "%@^" and isinstance(value, str)}
         for feature in _string_features(given, kind) or [*features] or [""]:
             span = TextSpan(start, end, str(features.get(feature, "")) if feature else name)
             layers.setdefault(_column(name, feature), []).append(span)
-    return Document(text, {key: to_character_offsets(text, own, "utf-16") for key, own in layers.items()}, unread)
+    return Document(text, {key: to_character_offsets(text, spans, "utf-16") for key, spans in layers.items()}, unread)
 
 
 def _string_features(cas: Mapping[str, Any], kind: str) -> list[str]:
     """Return the features of a type that are strings, as the type system of a CAS defines them."""
-    own = (cas.get("%TYPES") or {}).get(kind) or {}
-    return [name for name, one in own.items() if isinstance(one, dict) and one.get("%RANGE") == "uima.cas.String"]
+    definition = (cas.get("%TYPES") or {}).get(kind) or {}
+    return [
+        name
+        for name, feature in definition.items()
+        if isinstance(feature, dict) and feature.get("%RANGE") == "uima.cas.String"
+    ]

@@ -128,8 +128,8 @@ class Survey(NamedTuple):
     @property
     def documents(self) -> int:
         """Number of documents; 0 if they are not marked."""
-        found = len(np.unique(self.corpus.documents))
-        return found if found < len(self.corpus) else 0
+        count = len(np.unique(self.corpus.documents))
+        return count if count < len(self.corpus) else 0
 
     @property
     def size(self) -> str:
@@ -222,15 +222,15 @@ class Survey(NamedTuple):
         yield from self.label_remarks()
         if self.table is not None and (report := self.table.spans) is not None:
             yield from filter(None, [report.remark])
-            yield from (f"{Path(place).name}: {one.message}" for place, one in report.missing)
+            yield from (f"{Path(place).name}: {conflict.message}" for place, conflict in report.missing)
         if self.sets:
             yield self.set_remark()
         only = set(self.counts("label")) if training and self.labelled else set()
         if only == {parse_notation(self.scheme).outside}:
             yield NO_SEGMENT
         elif len(only) == 1 and self.scheme == "none":
-            one = quoted(only.pop())
-            yield f"all tokens have the label {one}: there is nothing to learn; name the columns in --columns"
+            label = quoted(only.pop())
+            yield f"all tokens have the label {label}: there is nothing to learn; name the columns in --columns"
         if len(self.corpus) == 1 and self.corpus.tokens > LONG and self.table is None:
             yield f"there are no empty lines after sentences, so all {self.corpus.tokens:,} tokens are one sentence"
         if self.inner:
@@ -255,17 +255,17 @@ class Survey(NamedTuple):
         for label, n in self.fit.unrecognized.items():
             at = labels.index(label)
             meant = suggest_label(label, self.scheme)
-            found = f"{self.place} {self.line(at)} has {quoted(label)}"
-            found += f", which occurs {n:,} times" if n > 1 else ""
+            remark = f"{self.place} {self.line(at)} has {quoted(label)}"
+            remark += f", which occurs {n:,} times" if n > 1 else ""
             if meant is not None:
-                found += f", perhaps {meant} is meant"
+                remark += f", perhaps {meant} is meant"
             elif (wider := wider_scheme(label, self.scheme)) is not None:
-                found += f", which --labels {wider} reads"
+                remark += f", which --labels {wider} reads"
             elif self.corpus.columns["word"][at] == "#":
-                found += ", perhaps this is a comment"
+                remark += ", perhaps this is a comment"
             elif at == 0:
-                found += ", perhaps these are column names"
-            yield found
+                remark += ", perhaps these are column names"
+            yield remark
 
 
 def inspect_columns(file: str, reading: ReadOptions = DEFAULT_READING) -> Survey:
@@ -293,13 +293,13 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULT_READING) -> Survey
         layout = _known_layout(list(by_sentence.values()))
         first = LAYOUTS.get(layout, [])
         roles = [*first, *["_"] * (len(columns) - len(first))] if layout else _detect_roles(by_sentence, fits)
-        own = {old: role for old, role in zip(columns, roles, strict=True) if role != "_"}
-        corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
-        fits = {own[old]: fit for old, fit in fits.items() if old in own}
+        renamed = {old: role for old, role in zip(columns, roles, strict=True) if role != "_"}
+        corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in renamed.items()})
+        fits = {renamed[old]: fit for old, fit in fits.items() if old in renamed}
     other_labels = _same_types(fits, "label") if "label" in fits else []
     further = [role for role, fit in fits.items() if fit.is_regular and role not in ("word", "label", *other_labels)]
-    found = inspect_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
-    return found._replace(
+    survey = inspect_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
+    return survey._replace(
         line_format=line_format,
         other_labels=other_labels,
         further_labels=further if "label" in fits else [],
@@ -318,11 +318,11 @@ def _hide_label_sets(corpus: Corpus) -> tuple[Corpus, Counter[str]]:
     counts: Counter[str] = Counter()
     for role in corpus.columns:
         distinct = corpus.factorize(role).distinct
-        sets, names = {one for one in distinct if is_label_set(one)}, names_in(distinct) - {"O"}
-        if sets and names and all(any(is_label(one, scheme) for scheme in PREFIX_SCHEMES) for one in names):
+        sets, names = {string for string in distinct if is_label_set(string)}, names_in(distinct) - {"O"}
+        if sets and names and all(any(is_label(string, scheme) for scheme in PREFIX_SCHEMES) for string in names):
             texts = corpus.columns[role]
-            counts.update(one for one in texts if one in sets)
-            corpus = corpus.replace_column(role, ["O" if one in sets else one for one in texts])
+            counts.update(string for string in texts if string in sets)
+            corpus = corpus.replace_column(role, ["O" if string in sets else string for string in texts])
     return corpus, counts
 
 
@@ -334,8 +334,8 @@ def inspect_matching_files(first: Survey, files: Sequence[str], reading: ReadOpt
     if first.tags is not None:
         return [first, *(inspect_columns(file, reading) for file in files)]
     others = (read_lines(file, reading.encoding) for file in files)
-    formats = [first.line_format, *(detect_line_format(one, reading.separator, reading.comments) for one in others)]
-    comments, tab = any(one.comments for one in formats), any(one.separator == "tab" for one in formats)
+    formats = [first.line_format, *(detect_line_format(lines, reading.separator, reading.comments) for lines in others)]
+    comments, tab = any(form.comments for form in formats), any(form.separator == "tab" for form in formats)
     common = reading._replace(comments=comments, separator="tab" if tab else "whitespace")
     again = first if first.line_format == common.line_format() else inspect_columns(first.file, common)
     return [again, *(inspect_columns(file, common._replace(columns=again.roles)) for file in files)]
@@ -357,8 +357,8 @@ def inspect_corpus(
         fit = None
     if scheme == BRACKETS:
         corpus, inner = read_brackets(corpus)
-        found = inspect_corpus(file, roles, tags, corpus, "IOB2")
-        return found._replace(written=BRACKETS, inner=inner)
+        survey = inspect_corpus(file, roles, tags, corpus, "IOB2")
+        return survey._replace(written=BRACKETS, inner=inner)
     outside = parse_notation(scheme).outside
     read = [[outside if label in unrecognized else label for label in labels] for labels in sentences]
     repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in read))
@@ -368,8 +368,8 @@ def inspect_corpus(
 
 def _fit(sentences: LabelSequences) -> SchemeFit:
     """Return the scheme that fits best, IO only without prefixes."""
-    found = fit_brackets(sentences) or fit_scheme(sentences)
-    return (found.scheme == "none" and not found.prefixed and fit_io(sentences)) or found
+    fit = fit_brackets(sentences) or fit_scheme(sentences)
+    return (fit.scheme == "none" and not fit.prefixed and fit_io(sentences)) or fit
 
 
 def _inspect_treebank(file: str, reading: ReadOptions) -> Survey:
@@ -392,7 +392,7 @@ def _known_layout(columns: Sequence[LabelSequences]) -> str:
     """
 
     def numbered(column: LabelSequences, start: int) -> bool:
-        return all(list(own) == [str(n) for n in range(start, start + len(own))] for own in column)
+        return all(list(strings) == [str(n) for n in range(start, start + len(strings))] for strings in column)
 
     def decimal(column: LabelSequences) -> bool:
         return all(map(str.isdecimal, chain.from_iterable(column)))
@@ -417,7 +417,7 @@ def find_word(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFi
 
     `columns`: the strings of each column by sentence. `fits`: the fit of columns of few distinct strings.
     """
-    possible = [name for name, own in columns.items() if not all(map(str.isdecimal, chain.from_iterable(own)))]
+    possible = [name for name, strings in columns.items() if not all(map(str.isdecimal, chain.from_iterable(strings)))]
     labels = [name for name in possible if name in fits and fits[name].is_regular and _varies(columns[name])]
     words = [name for name in possible if name not in labels and _varies(columns[name])]
     return next(iter([*words, *possible, *columns]))
@@ -447,7 +447,7 @@ def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeF
     texts = [
         name
         for name in later
-        if not are_chains(found := {*chain(*columns[name])}) and not all(map(_NUMBER.fullmatch, found))
+        if not are_chains(strings := {*chain(*columns[name])}) and not all(map(_NUMBER.fullmatch, strings))
     ]
     return next(reversed(texts or later), None)
 
@@ -457,17 +457,17 @@ _NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
 
 def _varies(sentences: LabelSequences) -> bool:
     """Return True if a sentence has different strings; for sentences of one token, if they differ."""
-    if any(len(set(own)) > 1 for own in sentences):
+    if any(len(set(strings)) > 1 for strings in sentences):
         return True
-    return all(len(own) <= 1 for own in sentences) and len(set(chain.from_iterable(sentences))) > 1
+    return all(len(strings) <= 1 for strings in sentences) and len(set(chain.from_iterable(sentences))) > 1
 
 
 def _preference(fit: SchemeFit) -> tuple[bool, ...]:
     """Return the order in which columns with segments are preferred as labels."""
-    known = {kind.upper() for kind in fit.types}
+    kinds = {kind.upper() for kind in fit.types}
     mostly_legal = 2 * fit.illegal <= fit.inside
-    entities = not all(map(CHUNK_OR_ROLE.fullmatch, known))
-    return bool(known - {""}), fit.scheme != "IO", fit.is_regular, entities, mostly_legal, len(known) > 1
+    entities = not all(map(CHUNK_OR_ROLE.fullmatch, kinds))
+    return bool(kinds - {""}), fit.scheme != "IO", fit.is_regular, entities, mostly_legal, len(kinds) > 1
 
 
 def _words_of(kind: str) -> list[str]:
@@ -477,8 +477,8 @@ def _words_of(kind: str) -> list[str]:
 def _same_types(fits: Mapping[str, SchemeFit], label: str) -> list[str]:
     """Return the other columns with segments whose types share a word with those of a column of labels."""
     words = {role: set(fit.types & {""}).union(*map(_words_of, fit.types)) for role, fit in fits.items()}
-    own = words.get(label, set())
-    return [role for role, found in words.items() if role not in (label, "word") and found & own]
+    label_words = words.get(label, set())
+    return [role for role, role_words in words.items() if role not in (label, "word") and role_words & label_words]
 
 
 # -- tables ---------------------------------------------------------------------------------------------------
@@ -493,7 +493,7 @@ def inspect_file(file: str, reading: ReadOptions = DEFAULT_READING) -> Survey:
     """
     path = expand_path(file)
     kind = table_format(path)
-    named = any("=" in one for one in reading.columns or ())
+    named = any("=" in column for column in reading.columns or ())
     if kind is None or (kind in DELIMITERS and not named and (reading.columns or not _is_csv(file, kind, reading))):
         return inspect_columns(file, reading)
     return _inspect_table(file, kind, reading)
@@ -509,8 +509,8 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     scheme = reading.labels if reading.labels not in (None, "none") else "IOB2"
     lenient = TextOptions(misaligned="expand", overlaps="longest")
     options = TableOptions(columns, _label_names(file, columns, rows), lenient, scheme, heading)
-    known = None if kind in (PARQUET, FOLDER) else rows
-    corpus, options, report = read_best_fit(file, options, reading.encoding, rows=known)
+    given_rows = None if kind in (PARQUET, FOLDER) else rows
+    corpus, options, report = read_best_fit(file, options, reading.encoding, rows=given_rows)
     unit = "line"
     if corpus.lines is None:
         unit = "row"
@@ -538,7 +538,7 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         among["word"], among[SENTENCE] = among[SENTENCE][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among[TEXT] and among[SPANS]):
         by_sentence = {name: _cells_by_sentence(some, name) for name in row}  # without usual names
-        fits = {name: _fit(own) for name, own in by_sentence.items()}
+        fits = {name: _fit(sentences) for name, sentences in by_sentence.items()}
         word = find_word(by_sentence, fits)
         label = find_label(by_sentence, fits, word)
         among |= {"word": [word], "label": [] if label is None else [label], SENTENCE: []}
@@ -548,28 +548,28 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         among[SENTENCE] = [EMPTY_ROWS]
     if not of_words or isinstance(row.get(among["word"][0]), list):
         among[SENTENCE] = []
-    found = unique_columns({role: among[role] for role in roles}, file)
-    types: dict[str, type] = {COMPLETE: bool, NOT: list} if SPANS in found else {}
-    for name, own in types.items():
-        cells = [one[name] for one in some if name in one]
-        if cells and all(isinstance(cell, own) for cell in cells):
-            found[name] = name
-    if not {"word", TEXT} & found.keys():
+    columns = unique_columns({role: among[role] for role in roles}, file)
+    types: dict[str, type] = {COMPLETE: bool, NOT: list} if SPANS in columns else {}
+    for name, cell_type in types.items():
+        cells = [record[name] for record in some if name in record]
+        if cells and all(isinstance(cell, cell_type) for cell in cells):
+            columns[name] = name
+    if not {"word", TEXT} & columns.keys():
         raise InputError(f"{file}: unrecognised columns {', '.join(row)}; set --columns word=... label=...")
-    if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent
-        values = [one.get(found[DOCUMENT]) for _, one in rows]
-        known = all(isinstance(value, str | int) and value != "" for value in values)
-        if not known or len(set(values)) != 1 + sum(a != b for a, b in pairwise(values)):
-            del found[DOCUMENT]
-    return found
+    if DOCUMENT in columns:  # each row needs one, and those of a document must be adjacent
+        values = [record.get(columns[DOCUMENT]) for _, record in rows]
+        valid = all(isinstance(value, str | int) and value != "" for value in values)
+        if not valid or len(set(values)) != 1 + sum(a != b for a, b in pairwise(values)):
+            del columns[DOCUMENT]
+    return columns
 
 
 def _first_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return for each column of some rows its first value that is not empty; an empty one without any."""
-    found: dict[str, Any] = {}
+    first: dict[str, Any] = {}
     for row in rows:
-        found |= {name: value for name, value in row.items() if found.get(name) in (None, [], "")}
-    return found
+        first |= {name: value for name, value in row.items() if first.get(name) in (None, [], "")}
+    return first
 
 
 def _cells_by_sentence(rows: Sequence[Mapping[str, Any]], column: str) -> list[list[str]]:
@@ -641,10 +641,10 @@ def _label_names(
         return {}
     values = [value for _, row in rows if (value := row.get(column)) is not None]
     lists = values if all(isinstance(value, list) for value in values) else [values]
-    if not lists or not all(isinstance(one, int) and one >= 0 for labels in lists for one in labels):
+    if not lists or not all(isinstance(code, int) and code >= 0 for labels in lists for code in labels):
         return {}
-    size = 1 + max((one for labels in lists for one in labels), default=0)
-    pairs = [(before, one) for labels in lists for before, one in pairwise([0, *labels]) if one and one % 2 == 0]
-    if pairs and all(before in (one, one - 1) for before, one in pairs):
+    size = 1 + max((code for labels in lists for code in labels), default=0)
+    pairs = [(before, code) for labels in lists for before, code in pairwise([0, *labels]) if code and code % 2 == 0]
+    if pairs and all(before in (code, code - 1) for before, code in pairs):
         return {"label": ["O", *(f"{'BI'[n % 2]}-{n // 2 + 1}" for n in range(size - 1 + (size - 1) % 2))]}
     return {"label": [str(n) for n in range(size)]}

@@ -101,7 +101,7 @@ def unique_columns(among: Mapping[str, list[str]], file: str) -> dict[str, str]:
 def _is_possible(role: str, value: Any) -> bool:
     if role == TEXT:
         return isinstance(value, str)
-    marks = isinstance(value, list | tuple) and all(isinstance(one, Mapping | list | tuple) for one in value)
+    marks = isinstance(value, list | tuple) and all(isinstance(mark, Mapping | list | tuple) for mark in value)
     if role == SPANS:
         return marks or isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("[{"))
     return not (marks and value) and not isinstance(value, Mapping)
@@ -109,7 +109,7 @@ def _is_possible(role: str, value: Any) -> bool:
 
 def parse_column_options(columns: Sequence[str], file: str) -> dict[str, str]:
     """Return the columns of roles given as ROLE=COLUMN. Raises InputError for other options."""
-    pairs = [one.partition("=") for one in columns]
+    pairs = [option.partition("=") for option in columns]
     if wrong := [role for role, equals, _ in pairs if not equals]:
         raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
     roles = [role for role, *_ in pairs]
@@ -137,8 +137,8 @@ class TableOptions(NamedTuple):
 
     def options(self) -> dict[str, Any]:
         """Return all options by name, including the text options."""
-        own = self._asdict()
-        return own.pop("text_options")._asdict() | own
+        fields = self._asdict()
+        return fields.pop("text_options")._asdict() | fields
 
     def check(self, name: str) -> None:
         """Raise InputError for roles that exclude each other and for unknown text options."""
@@ -155,8 +155,8 @@ class TableOptions(NamedTuple):
     @property
     def token_columns(self) -> list[tuple[str, str]]:
         """Roles and columns with a string for each token."""
-        own = [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
-        return sorted(own, key=lambda one: one[0] == WEIGHT)  # last, as a row may have one weight for all words
+        columns = [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
+        return sorted(columns, key=lambda one: one[0] == WEIGHT)  # last, as a row may have one weight for all words
 
 
 class TableSurvey(NamedTuple):
@@ -234,8 +234,8 @@ def table_corpus(
         numbers += lines
     if not flat.get("word"):
         raise InputError(f"{name}: there are no tokens in this table")
-    known = numbers if len(numbers) == len(flat["word"]) else None
-    return replace(Corpus.from_columns(flat, boundaries, documents, unit, name, known), dropped=dropped)
+    line_numbers = numbers if len(numbers) == len(flat["word"]) else None
+    return replace(Corpus.from_columns(flat, boundaries, documents, unit, name, line_numbers), dropped=dropped)
 
 
 def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
@@ -248,7 +248,7 @@ def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[
                 values = [value] * len(columns["word"])
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a list of strings; change columns")
-            columns[role] = [_string(one, role, column, place, options) for one in values]
+            columns[role] = [_string(cell, role, column, place, options) for cell in values]
         yield TableSentence(place, _document(row, place, options), columns, _line(place) * len(columns["word"]))
 
 
@@ -260,14 +260,14 @@ def split_cell(value: str, place: str) -> list[str]:
     if not (value.startswith("[") and value.endswith("]")):
         return value.split()
     try:
-        found = ast.literal_eval(value)
+        words = ast.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value.split()
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return value.split()
     if _NO_COMMA.search(value):
         raise InputError(f"{place} has a list without commas; write spaces between words, or a list as JSON")
-    return found
+    return words
 
 
 def _token_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
@@ -313,7 +313,7 @@ def _text_rows(
         texts.append(AnnotatedText(place, value, _spans(row, place, options) if SPANS in options.columns else None))
         complete.append(_is_complete(row, place, options))
         weights.append(_value(row, options.columns[WEIGHT], place) if WEIGHT in options.columns else None)
-        excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
+        excluded += [(number, annotated) for annotated in _excluded_spans(row, value, place, options)]
 
     def report_dropped(report: SpanReport) -> None:
         dropped.extend(report.dropped())
@@ -331,10 +331,10 @@ def _text_rows(
         for a, b in pairwise(text.sentences):
             columns = {"word": words[a:b]}
             if given is not None:
-                own = labels[a:b]
-                incomplete = sets and any(map(is_label_set, own))
-                columns["label"] = (convert_label_sets if incomplete else convert)(own, "IOB2", options.scheme)
-                complete_labels += [] if incomplete else [own]
+                of_sentence = labels[a:b]
+                incomplete = sets and any(map(is_label_set, of_sentence))
+                columns["label"] = (convert_label_sets if incomplete else convert)(of_sentence, "IOB2", options.scheme)
+                complete_labels += [] if incomplete else [of_sentence]
             if WEIGHT in options.columns:
                 columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)
             yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
@@ -365,10 +365,10 @@ def _excluded_spans(row: Mapping[str, Any], text: str, place: str, options: Tabl
     """Return the text with the spans that are not of a type, for each type: spans of several types may overlap."""
     if NOT not in options.columns or not row.get(options.columns[NOT]):
         return []
-    own = options._replace(columns={SPANS: options.columns[NOT]})
-    found = _spans(row, place, own)
-    kinds = sorted({one.type for one in found})
-    return [AnnotatedText(place, text, [one for one in found if one.type == kind]) for kind in kinds]
+    excluding = options._replace(columns={SPANS: options.columns[NOT]})
+    excluded = _spans(row, place, excluding)
+    kinds = sorted({span.type for span in excluded})
+    return [AnnotatedText(place, text, [span for span in excluded if span.type == kind]) for kind in kinds]
 
 
 def _align_excluded(
@@ -378,10 +378,10 @@ def _align_excluded(
     if not excluded:
         return {}
     aligned = align_texts([text for _, text in excluded], options.text_options, name, on_report)
-    found: dict[int, list[tuple[int, int, str]]] = {}
-    for (number, _), one in zip(excluded, aligned, strict=True):
-        found.setdefault(number, []).extend(one.spans)
-    return found
+    by_text: dict[int, list[tuple[int, int, str]]] = {}
+    for (number, _), aligned_text in zip(excluded, aligned, strict=True):
+        by_text.setdefault(number, []).extend(aligned_text.spans)
+    return by_text
 
 
 def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[Any]:
@@ -504,8 +504,8 @@ def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True
     if kind in DELIMITERS:
         text = read_text(path, encoding)
         return _csv_rows(text, detect_delimiter(text, kind), name, heading)
-    known = ", ".join([PARQUET, *JSON, *DELIMITERS])
-    wanted = f"a saved folder, documents of an annotation tool, or a file name with {known}"
+    suffixes = ", ".join([PARQUET, *JSON, *DELIMITERS])
+    wanted = f"a saved folder, documents of an annotation tool, or a file name with {suffixes}"
     raise InputError(f"{name}: expected {wanted}; rename it, or use Conll")
 
 
@@ -521,7 +521,7 @@ def detect_delimiter(text: str, kind: str) -> str:
     """Return the delimiter of CSV, see `read_table`."""
     first = next((line for line in split_lines(text) if line.strip()), "")
     usual = DELIMITERS[kind]
-    return usual if usual in first else next((one for one in (";", "\t") if one in first), usual)
+    return usual if usual in first else next((delimiter for delimiter in (";", "\t") if delimiter in first), usual)
 
 
 def dataset_corpus(
@@ -535,8 +535,8 @@ def dataset_corpus(
     features = data.features or {}
     if features and (missing := [column for column in options.columns.values() if column not in features]):
         raise InputError(f"{name}: no columns {missing} among {list(features)}; change columns")
-    own = {role: _names(features.get(column)) for role, column in options.columns.items()}
-    names = {**{role: found for role, found in own.items() if found}, **options.names}
+    stored = {role: _names(features.get(column)) for role, column in options.columns.items()}
+    names = {**{role: label_names for role, label_names in stored.items() if label_names}, **options.names}
     if features:
         data = data.select_columns(list(dict.fromkeys(options.columns.values())))
     if hasattr(data, "with_format"):

@@ -146,11 +146,11 @@ def parse_tag(label: str, scheme: str | None = None) -> Tag:
     notation = _ANY if scheme is None else parse_notation(scheme)
     if label == notation.outside:
         return OUTSIDE_TAG
-    if (found := notation.split(label)) is None:
+    if (parts := notation.split(label)) is None:
         meant = suggest_label(label, scheme or "IOBES")
         advice = f"did you mean {meant!r}?" if meant is not None else f"correct it, or {_scheme_advice(label, scheme)}"
         raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {advice}")
-    return Tag(notation.letters[found[0]], found[1])
+    return Tag(notation.letters[parts[0]], parts[1])
 
 
 def _scheme_advice(label: str, scheme: str | None) -> str:
@@ -167,9 +167,9 @@ def _scheme_advice(label: str, scheme: str | None) -> str:
 def wider_scheme(label: str, scheme: str) -> str | None:
     """Return a scheme with the prefixes of a scheme or notation and that of a label; None if there is none."""
     notation = parse_notation(scheme)
-    wider = (notation._replace(scheme=one) for one in PREFIX_SCHEMES)
-    known = SCHEMES[notation.scheme].keys()
-    return next((one.name for one in wider if one.split(label) and known <= SCHEMES[one.scheme].keys()), None)
+    wider = (notation._replace(scheme=other) for other in PREFIX_SCHEMES)
+    prefixes = SCHEMES[notation.scheme].keys()
+    return next((form.name for form in wider if form.split(label) and prefixes <= SCHEMES[form.scheme].keys()), None)
 
 
 def unknown_label_message(label: str, scheme: str) -> str:
@@ -263,22 +263,22 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
     """
     if scheme == BRACKETS:
         return bracket_spans(labels)[0]
-    found: list[Span] = []
+    segments: list[Span] = []
     previous = OUTSIDE_TAG
     for t, tag in enumerate(parse_tag(label, scheme) for label in labels):
         if starts_segment(previous, tag):
-            found.append(Span(tag.type or "", t, t + 1))
+            segments.append(Span(tag.type or "", t, t + 1))
         elif tag.type is not None:
-            found[-1] = found[-1]._replace(end=t + 1)
+            segments[-1] = segments[-1]._replace(end=t + 1)
         previous = tag
-    return found
+    return segments
 
 
 def are_brackets(labels: Iterable[str]) -> bool:
     """Return True if all labels are brackets such as (PER*, *, *) and (LOC), as in CoNLL-2005 and CoNLL-2012."""
     names = list(labels)
-    found = [one for name in names if name and (one := _BRACKETS.fullmatch(name))]
-    return len(found) == len(names) and any(one["opening"] for one in found) and any("*" in name for name in names)
+    marks = [match for name in names if name and (match := _BRACKETS.fullmatch(name))]
+    return len(marks) == len(names) and any(match["opening"] for match in marks) and any("*" in name for name in names)
 
 
 def are_chains(labels: Iterable[str]) -> bool:
@@ -289,8 +289,8 @@ def are_chains(labels: Iterable[str]) -> bool:
 
 def bracket_types(label: str) -> list[str]:
     """Return the types of the segments that begin at a label with brackets."""
-    found = _BRACKETS.fullmatch(label)
-    return [one[1:] for one in re.findall(_OPEN, found["opening"])] if found else []
+    match = _BRACKETS.fullmatch(label)
+    return [opening[1:] for opening in re.findall(_OPEN, match["opening"])] if match else []
 
 
 def bracket_spans(
@@ -301,7 +301,7 @@ def bracket_spans(
     `labels`: the labels of a sentence. `where`: returns the beginning of an error message from the index of a token.
     Raises InputError: another label, or a bracket without its counterpart.
     """
-    found, inner = [], 0
+    outermost, inner = [], 0
     open_ones: list[tuple[str, int]] = []
     for t, label in enumerate(labels):
         if not label or (parts := _BRACKETS.fullmatch(label)) is None:
@@ -314,11 +314,11 @@ def bracket_spans(
             if open_ones:
                 inner += 1
             else:
-                found.append(Span(kind, start, t + 1))
+                outermost.append(Span(kind, start, t + 1))
     if open_ones:
         t = open_ones[-1][1]
         raise InputError(f"{where(t)}: {labels[t]!r} opens a bracket that its sentence does not close; correct it")
-    return found, inner
+    return outermost, inner
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:

@@ -82,11 +82,11 @@ def expand_path(path: str | Path) -> Path:
 
 def check_exists(path: str | Path) -> None:
     """Raise InputError, with a similar path, unless a file or folder has this path, which is expanded."""
-    found = expand_path(path)
+    expanded = expand_path(path)
     try:
-        found.stat()
+        expanded.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: no such file{suggest_path(found)}") from None
+        raise InputError(f"{path}: no such file{suggest_path(expanded)}") from None
     except (OSError, ValueError):  # its reader has the better message
         return
 
@@ -265,8 +265,8 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes | None, encoding: s
 
 def _check_known_format(path: Path, data: bytes, encoding: str | None) -> None:
     """Raise InputError for a known binary format, and for UTF-16 or UTF-32 if another encoding is expected."""
-    if found := next((name for opening, name in BINARY_FORMATS if re.match(opening, data, re.DOTALL)), None):
-        raise InputError(f"{path}: this is {found}")
+    if kind := next((name for opening, name in BINARY_FORMATS if re.match(opening, data, re.DOTALL)), None):
+        raise InputError(f"{path}: this is {kind}")
     wide = detect_wide_encoding(data)
     if wide is not None and (encoding or "")[:6].lower() != wide[:6]:
         raise InputError(f"{path}: this is {wide} text; {_advice(encoding, wide)}")
@@ -302,12 +302,12 @@ class Block(NamedTuple):
 
     def parts(self, ends: Ends) -> "list[Block]":
         """Return the block, cut wherever possible."""
-        found, first, at = [], self.first, 0
+        pieces, first, at = [], self.first, 0
         for end in chain(ends(self.text), [len(self.text)]):
             if end > at:
-                found.append(Block(first, self.text[at:end]))
+                pieces.append(Block(first, self.text[at:end]))
                 first, at = first + self.text.count("\n", at, end), end
-        return found
+        return pieces
 
 
 def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:

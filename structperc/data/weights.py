@@ -18,7 +18,7 @@ def token_weights(corpus: Corpus) -> np.ndarray | None:
     if WEIGHT not in corpus.columns:
         return None
     distinct, numbers = corpus.factorize(WEIGHT)
-    values = np.array([_number(one) for one in distinct], np.float32)
+    values = np.array([_number(text) for text in distinct], np.float32)
     wrong = ~((values >= 0) & (values < np.inf))
     if wrong.any():
         i = int(wrong.argmax())

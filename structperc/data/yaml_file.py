@@ -45,8 +45,8 @@ def parse_node(text: str, name: str) -> yaml.Node | None:
             node = loader.get_single_node()
         finally:
             loader.dispose()
-        known: dict[yaml.Node, int] = {}
-        if node is not None and _count(node, known, set()) > len(known) + MAX_ALIASED:
+        counts: dict[yaml.Node, int] = {}
+        if node is not None and _count(node, counts, set()) > len(counts) + MAX_ALIASED:
             raise yaml.MarkedYAMLError(problem=f"aliases expand to more than {MAX_ALIASED:,} values; write them out")
         if node is not None:
             node_value(node)  # expands merge keys and checks tags

@@ -107,13 +107,13 @@ class Sources:
     def _surface(self, name: str) -> Attribute | None:
         """Return an attribute of single strings: a surface attribute, a user's function or a cluster prefix."""
         prefixes = (clusters.attribute(name, key) for key, clusters in self._resources.clusters.items())
-        own = self._resources.attributes.get(name)
-        return surface_attribute(name) or own or next(filter(None, prefixes), None)
+        user_attribute = self._resources.attributes.get(name)
+        return surface_attribute(name) or user_attribute or next(filter(None, prefixes), None)
 
     def _read(self, attribute: Attribute, strings: Sequence[str]) -> list[str]:
         """Return the values of an attribute for some strings; those of a user's function are checked."""
-        own = attribute in self._resources.attributes.values()
-        return read_attribute(attribute, strings) if own else list(map(attribute, strings))
+        of_user = attribute in self._resources.attributes.values()
+        return read_attribute(attribute, strings) if of_user else list(map(attribute, strings))
 
     def _column(self, role: str, corpus: Corpus) -> Factorized:
         resources = self._resources
@@ -132,20 +132,20 @@ class Sources:
 
     def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
         """Return attributes and those on which document attributes among them depend."""
-        found: list[str] = []
+        needed: list[str] = []
         for name in names:
             role = self._source(name).column
             if role in readers:
                 raise InputError(f"documents: {' reads '.join((*readers, role))}: attributes cannot read themselves")
             read = self._resources.documents[role].attributes if role in self._resources.documents else ()
-            found += [name, *self._all(read, (*readers, role))]
-        return list(dict.fromkeys(found))
+            needed += [name, *self._all(read, (*readers, role))]
+        return list(dict.fromkeys(needed))
 
 
 def _once(values: Iterable[str]) -> list[str]:
     """Return the values with equal strings as one object, since many words share prefixes and shapes."""
-    known: dict[str, str] = {}
-    return [known.setdefault(value, value) for value in values]
+    unique: dict[str, str] = {}
+    return [unique.setdefault(value, value) for value in values]
 
 
 def _check_use(names: Sequence[str], resources: Resources) -> None:

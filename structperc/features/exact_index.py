@@ -44,7 +44,7 @@ class KeyCounts:
 
     def _merge(self) -> None:
         parts, self._more = [(self._keys, self._counts), *self._more], []
-        keys, counts = (np.concatenate(one) for one in zip(*parts, strict=True))
+        keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = keys.argsort(kind="stable")
         keys, counts = keys[order], counts[order]
         first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
@@ -82,7 +82,7 @@ class ValueCodes:
 
     def merge(self, other: "ValueCodes", max_offset: int) -> "ValueCodes":
         """Return the codes of the values of both: codes of this one, then those of the further values."""
-        return ValueCodes([*self.values, *(one for one in other.values if one not in self._codes)], max_offset)
+        return ValueCodes([*self.values, *(value for value in other.values if value not in self._codes)], max_offset)
 
     @classmethod
     def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
@@ -120,9 +120,9 @@ def template_keys(view: View, template: Template, sizes: Sequence[int]) -> np.nd
 def join_codes(codes: Iterable[np.ndarray], sizes: Sequence[int], n: int) -> np.ndarray:
     """Return the keys (n,) int64 of the codes (n,) of each part."""
     keys = np.zeros(n, np.int64)
-    for own, size in zip(codes, sizes, strict=True):
+    for part, size in zip(codes, sizes, strict=True):
         keys *= size
-        keys += own
+        keys += part
     return keys
 
 
@@ -143,16 +143,16 @@ def frequent_keys(chunks: Iterable[np.ndarray], sizes: Sequence[int], cutoff: in
         table = np.zeros(prod(sizes), np.int64)
         for keys in chunks:
             table += np.bincount(keys, minlength=len(table))
-        found = np.flatnonzero(table >= cutoff)
+        frequent = np.flatnonzero(table >= cutoff)
     else:
         counted = KeyCounts()
         for keys in chunks:
             counted.add(keys)
         distinct, counts = counted.total()
-        found = distinct[counts >= cutoff]
-    codes = split_keys(found, sizes)
+        frequent = distinct[counts >= cutoff]
+    codes = split_keys(frequent, sizes)
     absent = (codes == ABSENT).all(0) if len(sizes) else False  # the bias has no part and is always there
-    return found[~((codes == UNSEEN).any(0) | absent)]
+    return frequent[~((codes == UNSEEN).any(0) | absent)]
 
 
 class ExactNumbering:
@@ -172,7 +172,7 @@ class ExactNumbering:
     def extend(self, reading: Attributes, cutoff: int, max_offset: int) -> "ExactNumbering":
         """Return the numbering with codes for the frequent values of a further corpus; known codes stay the same."""
         more = self.fit(reading, cutoff, max_offset)._vocabularies
-        return ExactNumbering({name: own.merge(more[name], max_offset) for name, own in self._vocabularies.items()})
+        return ExactNumbering({name: codes.merge(more[name], max_offset) for name, codes in self._vocabularies.items()})
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
         """Return the codes of the positions outside a sequence, then of values of an attribute, int64."""
@@ -217,9 +217,9 @@ class ExactNumbering:
         if (sizes < 0).any() or sizes.sum() != len(keys):
             raise InputError(f"{place}: expected {sizes.sum()} keys, got {len(keys)}")
         parts = np.split(keys, np.cumsum(sizes))[: len(sizes)]
-        for template, own in zip(templates, parts, strict=True):
+        for template, part in zip(templates, parts, strict=True):
             space = prod(radices(template, self._vocabularies))
-            if len(own) and not (own[0] >= 0 and own[-1] < space and (np.diff(own) > 0).all()):
+            if len(part) and not (part[0] >= 0 and part[-1] < space and (np.diff(part) > 0).all()):
                 raise InputError(f"{place}: keys of template {template_name(template)!r} are out of range or order")
         return ExactIndex(templates, self._vocabularies, parts)
 
@@ -253,8 +253,8 @@ class ExactIndex:
 
     def names(self, rows: np.ndarray) -> list[str]:
         """Return the features with these ids, ascending (n,), as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
-        own = np.split(rows, np.searchsorted(rows, self._first[1:-1]))
-        parts = zip(range(len(self.templates)), own, self._first, strict=False)  # without templates there is one, too
+        ids = np.split(rows, np.searchsorted(rows, self._first[1:-1]))
+        parts = zip(range(len(self.templates)), ids, self._first, strict=False)  # without templates there is one, too
         return [name for number, mine, first in parts for name in self._names(number, mine - first)]
 
     def subset(self, keep: np.ndarray) -> "ExactIndex":
@@ -270,9 +270,9 @@ class ExactIndex:
         """
         merged, ids, first = [], [np.empty(0, np.int64)], 0
         for keys, before, sizes, others in zip(self.keys, self._sizes, other._sizes, other.keys, strict=True):
-            own = join_codes(split_keys(keys, before), sizes, len(keys))
-            merged.append(np.union1d(own, others))
-            ids.append(first + merged[-1].searchsorted(own))
+            recoded = join_codes(split_keys(keys, before), sizes, len(keys))
+            merged.append(np.union1d(recoded, others))
+            ids.append(first + merged[-1].searchsorted(recoded))
             first += len(merged[-1])
         return ExactIndex(self.templates, other._vocabularies, merged), np.concatenate(ids)
 

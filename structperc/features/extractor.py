@@ -109,7 +109,7 @@ class FeatureExtractor:
         self.gazetteers = gazetteers or {}
         self.clusters = {"c": clusters} if isinstance(clusters, Clusters) else clusters or {}
         self.documents, self.attributes = documents or {}, attributes or {}
-        self._attribute_paths = {name: attribute_path(name, one) for name, one in self.attributes.items()}
+        self._attribute_paths = {name: attribute_path(name, attribute) for name, attribute in self.attributes.items()}
         self.within = within
         self.progress, self.hash_bits = progress, hash_bits
         parts = [part for template in self.node + self.edge for part in template]
@@ -225,8 +225,8 @@ class FeatureExtractor:
         Raises:
             InputError: a missing column.
         """
-        found = {name: self._sources.values(name, corpus) for name in self.documents if name in names}
-        for name, values in found.items():
+        added = {name: self._sources.values(name, corpus) for name in self.documents if name in names}
+        for name, values in added.items():
             corpus = corpus.replace_column(name, Column.from_codes(*values))
         return corpus
 
@@ -249,7 +249,7 @@ class FeatureExtractor:
         """Extent of the text on which the features of a token depend."""
         if not self.documents:
             return "sequence"
-        return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
+        return "corpus" if any(attribute.within == "corpus" for attribute in self.documents.values()) else "document"
 
     @property
     def n_node_features(self) -> int:
@@ -372,12 +372,12 @@ class FeatureExtractor:
     ) -> tuple[FeatureIndex, View]:
         """Return the index of the frequent features of a corpus, and its view."""
         view, options = self._view(corpus, reading, numbering), (self.cutoff, self.progress, workers)
-        found: dict[str, Index] = {"node": numbering.count(view, reading, self.node, *options)}
+        indices: dict[str, Index] = {"node": numbering.count(view, reading, self.node, *options)}
         if self.edge:
             same = self.edge == self.node
-            found["edge"] = found["node"] if same else numbering.count(view, reading, self.edge, *options)
+            indices["edge"] = indices["node"] if same else numbering.count(view, reading, self.edge, *options)
         listed = self.index.weighted
-        return FeatureIndex(numbering, found, None if listed is None else listed.fit(corpus, self.cutoff)), view
+        return FeatureIndex(numbering, indices, None if listed is None else listed.fit(corpus, self.cutoff)), view
 
     def _view(self, corpus: Corpus, reading: Attributes, numbering: Numbering) -> View:
         codes = {name: numbering.codes(name, values) for name, values in reading.values.items()}

@@ -68,8 +68,8 @@ class FeatureIndex:
         index = self.of(kind)
         n = len(index)
         wanted = np.arange(n + self._n_weighted(kind)) if rows is None else rows
-        own, listed = wanted[wanted < n], wanted[wanted >= n] - n
-        names = index.names(own)
+        indexed, listed = wanted[wanted < n], wanted[wanted >= n] - n
+        names = index.names(indexed)
         return [*names, *self.weighted.vocabulary.names(listed)] if self.weighted is not None and len(listed) else names
 
     def template_sizes(self, kind: str) -> list[tuple[str, int]]:
@@ -121,19 +121,19 @@ class FeatureIndex:
             indices["edge"], ids["edge"] = indices["node"], ids["node"]
         weighted = self.weighted
         if weighted is not None and other.weighted is not None:
-            vocabulary, own = _merge(weighted.vocabulary, other.weighted.vocabulary)
+            vocabulary, weighted_ids = _merge(weighted.vocabulary, other.weighted.vocabulary)
             weighted = WeightedFeatures(weighted.column, vocabulary)
-            ids["node"] = np.concatenate([ids["node"], len(indices["node"]) + own])
+            ids["node"] = np.concatenate([ids["node"], len(indices["node"]) + weighted_ids])
         return FeatureIndex(other.numbering, indices, weighted), ids
 
     def encode(self, view: View, corpus: Corpus, progress: bool) -> FeatureIds:
         """Return the ids at each token of a corpus, given its view."""
         node, edge = self.of("node"), self.indices.get("edge")
-        found = node.encode(view, progress)
-        nodes = found if self.weighted is None else found.concatenate(self.weighted.encode(corpus, len(node)))
+        lists = node.encode(view, progress)
+        nodes = lists if self.weighted is None else lists.concatenate(self.weighted.encode(corpus, len(node)))
         if edge is None:
             return FeatureIds(nodes, None)
-        return FeatureIds(nodes, found if edge is node else edge.encode(view, progress))
+        return FeatureIds(nodes, lists if edge is node else edge.encode(view, progress))
 
     def strings(self) -> dict[str, dict[str, Any]]:
         """Return the names of hashed features by name of the part, as plain JSON types."""
@@ -159,9 +159,9 @@ class FeatureIndex:
         """
         indices, buckets, weighted = {}, strings["buckets"], self.weighted
         for kind in templates:
-            if own := arrays_within(arrays, f"{kind}_"):
+            if kind_arrays := arrays_within(arrays, f"{kind}_"):
                 named = buckets.get(kind, {})
-                indices[kind] = self.numbering.restore_index(templates[kind], named, own, f"features.{kind}")
+                indices[kind] = self.numbering.restore_index(templates[kind], named, kind_arrays, f"features.{kind}")
         if templates["edge"]:
             indices.setdefault("edge", indices["node"])
         if weighted is not None:

@@ -116,8 +116,8 @@ class NameSample(NamedTuple):
 
     def merge(self, other: "NameSample") -> "NameSample":
         """Return the names of both, and the larger numbers."""
-        known = set(self.names)
-        new = [i for i, name in enumerate(other.names) if name not in known]
+        named = set(self.names)
+        new = [i for i, name in enumerate(other.names) if name not in named]
         buckets = np.concatenate([self.buckets, other.buckets[new]])
         names = [*self.names, *(other.names[i] for i in new)]
         return NameSample(buckets, names, max(self.distinct, other.distinct), max(self.occupied, other.occupied))
@@ -138,11 +138,11 @@ class NamedBuckets:
     def names(self, rows: np.ndarray) -> list[str]:
         """Return the known names for each of these ids (n,) as one string, or "bucket 1234"."""
         numbers = self.buckets.numbers[rows].tolist()
-        found: dict[int, list[str]] = {number: [] for number in numbers}
+        by_bucket: dict[int, list[str]] = {number: [] for number in numbers}
         for bucket, name in zip(self.sample.buckets.tolist(), self.sample.names, strict=True):
-            if bucket in found:
-                found[bucket].append(name)
-        return [_joined_name(number, found[number]) for number in numbers]
+            if bucket in by_bucket:
+                by_bucket[bucket].append(name)
+        return [_joined_name(number, by_bucket[number]) for number in numbers]
 
     def subset(self, keep: np.ndarray) -> Self:
         """Return the buckets for which keep (F,) bool is true, renumbered in the same order."""
@@ -275,12 +275,12 @@ def _sample(
 ) -> NameSample:
     """Return the names of the most frequent features with ids at a sample of tokens."""
     tokens = np.unique(np.linspace(0, view.tokens - 1, min(view.tokens, SAMPLED_TOKENS)).astype(np.int64))
-    found = [_features(view, template, tokens, buckets) for template in templates]
+    samples = [_features(view, template, tokens, buckets) for template in templates]
     none = _Sampled(*[np.empty(0, np.int64)] * 3)
-    counts, numbers, places = map(np.concatenate, zip(none, *found, strict=True))
+    counts, numbers, places = map(np.concatenate, zip(none, *samples, strict=True))
     chosen = np.sort((-counts).argsort(kind="stable")[:SAMPLED_NAMES])  # template by template
-    own = np.split(chosen, chosen.searchsorted(np.cumsum([len(one.counts) for one in found])))
-    named = (_names(view, reading, template, places[one]) for template, one in zip(templates, own, strict=False))
+    parts = np.split(chosen, chosen.searchsorted(np.cumsum([len(sample.counts) for sample in samples])))
+    named = (_names(view, reading, template, places[part]) for template, part in zip(templates, parts, strict=False))
     by_count = (-counts[chosen]).argsort(kind="stable")
     names = np.array([name for of_template in named for name in of_template], object)[by_count]
     return NameSample(numbers[chosen][by_count].astype(np.int32), names.tolist(), counter.distinct, counter.occupied)
@@ -295,12 +295,12 @@ def _features(view: View, template: Template, tokens: np.ndarray, buckets: Bucke
 
 def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
     """Return values of a view at some tokens (n,), computed chunk by chunk; (n,) uint64."""
-    found, start = np.empty(len(tokens), np.uint64), 0
+    gathered, start = np.empty(len(tokens), np.uint64), 0
     for chunk in view.chunks():
         here = (tokens >= start) & (tokens < start + chunk.tokens)
-        found[here] = values(chunk)[tokens[here] - start]
+        gathered[here] = values(chunk)[tokens[here] - start]
         start += chunk.tokens
-    return found
+    return gathered
 
 
 def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:

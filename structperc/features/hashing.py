@@ -101,8 +101,8 @@ class Buckets:
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the ids (int32) of keys (uint64), NO_FEATURE for unknown keys and NO_KEY."""
-        found = self.ids[bucket_numbers(keys, self.bits)]
-        return np.where(keys == NO_KEY, np.int32(NO_FEATURE), found)
+        ids = self.ids[bucket_numbers(keys, self.bits)]
+        return np.where(keys == NO_KEY, np.int32(NO_FEATURE), ids)
 
     def subset(self, keep: np.ndarray) -> "Buckets":
         """Return the buckets for which keep (n,) bool is true, renumbered in the same order."""

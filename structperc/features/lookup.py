@@ -101,12 +101,12 @@ class KeyTable(NamedTuple):
 
 def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
     """Return the table of the different keys (int64, >= 0) of each template, with the ids from first_ids[j] on."""
-    bits = np.array([max(1, (2 * len(own) - 1).bit_length()) for own in keys], np.int64)  # at most half full
+    bits = np.array([max(1, (2 * len(part) - 1).bit_length()) for part in keys], np.int64)  # at most half full
     first = np.cumsum(2**bits) - 2**bits
     slots = int((2**bits).sum())
     table = KeyTable(np.full(slots, FREE, np.int64), np.full(slots, NO_FEATURE, np.int32), first, bits)
-    for j, (own, ids) in enumerate(zip(keys, first_ids, strict=True)):
-        _fill(own, ids, j, table)
+    for j, (part, ids) in enumerate(zip(keys, first_ids, strict=True)):
+        _fill(part, ids, j, table)
     return table
 
 

@@ -160,8 +160,8 @@ class Clusters:
 
     def path(self, token: str) -> str:
         """Return the full bit path of a word, "" if the word is in no cluster."""
-        found = self.paths.get(token, "")
-        return self.paths.get(token.lower(), "") if self.lower_case and not found else found
+        bits = self.paths.get(token, "")
+        return self.paths.get(token.lower(), "") if self.lower_case and not bits else bits
 
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
         """Return the attribute c4, c6, ... of clusters named c, the first 4, 6, ... bits; None for other names."""
@@ -188,7 +188,7 @@ class Clusters:
 
 
 def _read_clusters(path: str | Path) -> dict[str, str]:
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     above = ""  # the path of the line above, mostly also that of the next one
     for number, line in enumerate(read_lines(path), 1):
         if line:
@@ -196,9 +196,9 @@ def _read_clusters(path: str | Path) -> dict[str, str]:
             if (bits != above and not re.fullmatch("[01]+", bits)) or not word.strip(" ") or len(more) > 1:
                 raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
             above = bits
-            if found.setdefault(word, bits) != bits:
-                raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
-    return found
+            if paths.setdefault(word, bits) != bits:
+                raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {paths[word]} above; keep one")
+    return paths
 
 
 def cluster_bits(name: str, key: str = "c") -> int | None:

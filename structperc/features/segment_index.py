@@ -85,8 +85,8 @@ class HashedSegmentIndex(NamedTuple):
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the numbers (n,) int32 of keys (n,) uint64, NO_FEATURE for others and NO_KEY."""
-        found = find_keys(self.buckets, bucket_numbers(keys, self.bits))
-        return np.where(keys == NO_KEY, NO_FEATURE, found).astype(np.int32)
+        numbers = find_keys(self.buckets, bucket_numbers(keys, self.bits))
+        return np.where(keys == NO_KEY, NO_FEATURE, numbers).astype(np.int32)
 
     def subset(self, keep: np.ndarray) -> "HashedSegmentIndex":
         """Return the index of the buckets for which keep (F,) bool is true, renumbered in the same order."""
@@ -153,7 +153,7 @@ def _sample(
         for keys in of_templates:
             kept, times = np.unique(keys[buckets.find(keys) != NO_FEATURE], return_counts=True)
             counts.update(dict(zip(kept.tolist(), times.tolist(), strict=True)))
-    found = np.array([key for key, _ in counts.most_common(SAMPLED_NAMES)], np.uint64)
-    order, names = found.argsort(), np.empty(len(found), object)
-    names[order] = extractor.names(corpus, candidates & sampled, found[order])
-    return found, names.tolist()
+    frequent = np.array([key for key, _ in counts.most_common(SAMPLED_NAMES)], np.uint64)
+    order, names = frequent.argsort(), np.empty(len(frequent), object)
+    names[order] = extractor.names(corpus, candidates & sampled, frequent[order])
+    return frequent, names.tolist()

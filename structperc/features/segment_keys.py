@@ -44,14 +44,14 @@ def parse_segment_template(text: str) -> tuple[SegmentPart, ...]:
         (SegmentPart(attribute='wl', place='first'), SegmentPart(attribute='', place='length'))
     """
     parts = []
-    for one in text.split("|"):
-        found = _PART.fullmatch(one)
-        if one != LENGTH and found is None:
+    for part in text.split("|"):
+        match = _PART.fullmatch(part)
+        if part != LENGTH and match is None:
             raise InputError(
-                f"segment template {text!r}: {one!r} is not a part; write length, or an attribute at a place: w[all], "
+                f"segment template {text!r}: {part!r} is not a part; write length, or an attribute at a place: w[all], "
                 "w[first], w[last], w[-1], w[+1], NAME[phrase] of a gazetteer, NAME[document] of labels, NAME[corpus]"
             )
-        parts.append(SegmentPart("", LENGTH) if found is None else SegmentPart(*found.groups()))
+        parts.append(SegmentPart("", LENGTH) if match is None else SegmentPart(*match.groups()))
     return tuple(parts)
 
 
@@ -154,21 +154,21 @@ class SegmentKeys:
         """
         reading = self._sources.read(corpus)
         texts = _Texts(_strings(reading), self._majorities(corpus, reading))
-        found, unnamed = [""] * len(keys), np.ones(len(keys), bool)
+        names, unnamed = [""] * len(keys), np.ones(len(keys), bool)
         bounds = corpus.sentences.tolist()
         sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(corpus.sentences))
         for length, starts, of_templates in self.each(corpus, candidates):
             for parts, wanted in zip(self.templates.values(), of_templates, strict=True):
                 places = find_keys(keys, wanted)
-                known = np.flatnonzero(places >= 0)
-                new = known[unnamed[places[known]]]
+                matched = np.flatnonzero(places >= 0)
+                new = matched[unnamed[places[matched]]]
                 unnamed[places[new]] = False
                 numbers, first = np.unique(places[new], return_index=True)
                 for number, start in zip(numbers.tolist(), starts[new[first]].tolist(), strict=True):
                     a, b = bounds[sentence[start] : sentence[start] + 2]
                     segment = _SegmentText(texts, start, length, a, b)
-                    found[number] = "|".join(self._part_name(part, segment) for part in parts)
-        return found
+                    names[number] = "|".join(self._part_name(part, segment) for part in parts)
+        return names
 
     def _part_name(self, part: SegmentPart, segment: "_SegmentText") -> str:
         if part.place == LENGTH:
@@ -181,14 +181,14 @@ class SegmentKeys:
 
     def _majorities(self, corpus: Corpus, reading: Attributes) -> dict[SegmentPart, MentionMajority]:
         """Return the values of other mentions, for each part of a template that has them."""
-        found = {}
+        majorities = {}
         for part in self._mentions:
             name = part.attribute
             labels = Factorized(reading.values[name], reading.numbers[reading.columns[name]])
             texts = corpus.documents if part.place == DOCUMENT else np.zeros(len(corpus), np.int64)
             _check_labels(corpus, labels, f"{name}[{part.place}]")
-            found[part] = MentionMajority(corpus, labels, np.repeat(texts, corpus.lengths))
-        return found
+            majorities[part] = MentionMajority(corpus, labels, np.repeat(texts, corpus.lengths))
+        return majorities
 
 
 def _check_labels(corpus: Corpus, labels: Factorized, template: str) -> None:
@@ -219,7 +219,7 @@ def _codes(reading: Attributes) -> dict[str, np.ndarray]:
 
 def _hashes(strings: Sequence[str]) -> np.ndarray:
     """Return the 64-bit values of strings, NO_KEY for the empty one."""
-    return np.array([string_hash(one, "value") if one else NO_KEY for one in strings], np.uint64)
+    return np.array([string_hash(string, "value") if string else NO_KEY for string in strings], np.uint64)
 
 
 class _Texts(NamedTuple):
@@ -262,8 +262,8 @@ class _Runs:
 
     def __init__(self, values: Mapping[str, np.ndarray]) -> None:
         self._values = values
-        missing = {name: own == NO_KEY for name, own in values.items()}
-        self._missing = {name: np.append(0, own.cumsum()) for name, own in missing.items() if own.any()}
+        missing = {name: keys == NO_KEY for name, keys in values.items()}
+        self._missing = {name: np.append(0, flags.cumsum()) for name, flags in missing.items() if flags.any()}
         self._keys: dict[tuple[str, int], np.ndarray] = {}
         self._starts, self._length = np.zeros(0, np.int64), 0
 
@@ -280,11 +280,11 @@ class _Runs:
             for i in range(self._length):
                 keys[self._starts] = mixed(keys[self._starts] ^ self._values[name][self._starts + i])
             self._keys[name, initial] = keys
-        found = self._keys[name, initial][starts]
+        chosen = self._keys[name, initial][starts]
         if name in self._missing:
             before = self._missing[name]
-            found[before[starts + self._length] > before[starts]] = NO_KEY
-        return found
+            chosen[before[starts + self._length] > before[starts]] = NO_KEY
+        return chosen
 
 
 class _Segments(NamedTuple):
@@ -330,7 +330,7 @@ class _Segments(NamedTuple):
     def _phrases(self, name: str) -> np.ndarray:
         exact, folded = (
             find_keys(self.phrases, self.runs.keys(attribute, initial, self.starts)) >= 0
-            for attribute, initial in ((one, string_hash(f"{name} {one}", "template")) for one in ("w", "wl"))
+            for attribute, initial in ((form, string_hash(f"{name} {form}", "template")) for form in ("w", "wl"))
         )
         return np.where(exact, EXACT, np.where(folded, FOLDED, np.uint64(NO_KEY)))
 

@@ -68,36 +68,36 @@ class MentionMajority:
         for i in range(length):
             keys = mixed(keys ^ self._words[starts + i])
         groups = np.unique(keys, return_inverse=True)[1].astype(np.int64)
-        found = np.full(len(self._ends), len(self.values) - 1, np.int32)
-        found[starts] = most_frequent_of_others(groups, self._values_of(starts, length), len(self.values) - 1)
-        return found
+        majorities = np.full(len(self._ends), len(self.values) - 1, np.int32)
+        majorities[starts] = most_frequent_of_others(groups, self._values_of(starts, length), len(self.values) - 1)
+        return majorities
 
     def _values_of(self, starts: np.ndarray, length: int) -> np.ndarray:
         """Return the index in `values` (n,) of the segments of a length as they are labelled themselves."""
         segment, lengths, types = self._mentions
         first = segment[starts]
-        one = np.ones(len(starts), bool)  # all tokens are in the segment of the first one, or all outside
+        uniform = np.ones(len(starts), bool)  # all tokens are in the segment of the first one, or all outside
         for i in range(1, length):
-            one &= segment[starts + i] == first
-        inside = one & (first >= 0)
-        own = np.where(inside, first, 0)
-        n, kind = self._n_types, types[own] if len(types) else own
-        whole = inside & (lengths[own] == length) if len(lengths) else inside
-        return np.select([whole, inside, one], [kind, n + kind, 2 * n], 2 * n + 1)
+            uniform &= segment[starts + i] == first
+        inside = uniform & (first >= 0)
+        number = np.where(inside, first, 0)
+        n, kind = self._n_types, types[number] if len(types) else number
+        whole = inside & (lengths[number] == length) if len(lengths) else inside
+        return np.select([whole, inside, uniform], [kind, n + kind, 2 * n], 2 * n + 1)
 
 
 def _mentions(corpus: Corpus, labels: Factorized) -> tuple[_Mentions, list[str]]:
     """Return the segments of labels, and the distinct types."""
     names = [labels.distinct[number] for number in labels.numbers.tolist()]
-    found = [
+    mentions = [
         (start + span.start, span.end - span.start, span.type)
         for start, stop in pairwise(corpus.sentences.tolist())
         for span in spans(names[start:stop])
     ]
-    types = factorize([kind for _, _, kind in found])
-    lengths = np.array([length for _, length, _ in found], np.int64)
+    types = factorize([kind for _, _, kind in mentions])
+    lengths = np.array([length for _, length, _ in mentions], np.int64)
     segment = np.full(corpus.tokens, -1)
-    starts = np.repeat([start for start, _, _ in found], lengths)
+    starts = np.repeat([start for start, _, _ in mentions], lengths)
     before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    segment[(starts + np.arange(len(starts)) - before).astype(np.int64)] = np.repeat(np.arange(len(found)), lengths)
+    segment[(starts + np.arange(len(starts)) - before).astype(np.int64)] = np.repeat(np.arange(len(mentions)), lengths)
     return _Mentions(segment, lengths, types.numbers.astype(np.int64)), types.distinct

@@ -64,13 +64,13 @@ class View:
         if size in self._chunks:
             return self._chunks[size]
         cuts = np.unique(np.searchsorted(self.starts, np.arange(0, self.tokens, size)))
-        found = self._chunks[size] = []
+        views = self._chunks[size] = []
         for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
             a, b = int(self.starts[first]), int(self.starts[stop])
-            numbers = {column: own[a:b] for column, own in self._numbers.items()}
+            numbers = {column: of_column[a:b] for column, of_column in self._numbers.items()}
             starts = self.starts[first : stop + 1] - a
-            found.append(View(self.columns, numbers, self.codes, starts, self.max_offset))
-        return found
+            views.append(View(self.columns, numbers, self.codes, starts, self.max_offset))
+        return views
 
     @cached_property
     def _before(self) -> np.ndarray:
@@ -133,7 +133,7 @@ class IdLists(NamedTuple):
         if not len(self.ids):
             return other
         counts = np.diff(self.ends), np.diff(other.ends)
-        row_ids = [np.repeat(np.arange(len(one)), one) for one in counts]
+        row_ids = [np.repeat(np.arange(len(lengths)), lengths) for lengths in counts]
         order = np.concatenate(row_ids).argsort(kind="stable")
         weights = None
         if self.weights is not None or other.weights is not None:

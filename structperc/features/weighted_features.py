@@ -77,8 +77,8 @@ class FeatureColumn(Column):
                 names.append(name)
                 weights.append(weight)
             ends.append(len(names))
-        found = IdLists(np.arange(len(names)), np.array(ends)).select(lists.ids)
-        return cls(names, np.array(weights, np.float64), IdLists(found.ids, found.ends[lists.ends]))
+        selected = IdLists(np.arange(len(names)), np.array(ends)).select(lists.ids)
+        return cls(names, np.array(weights, np.float64), IdLists(selected.ids, selected.ends[lists.ends]))
 
     @cached_property
     def strings(self) -> Factorized:  # type: ignore[override]  # made when first read
@@ -125,10 +125,10 @@ class WeightedFeatures:
         column = self._read(corpus)
         lists = column.lists
         ids, weights = self.vocabulary.find(column.names)[lists.ids], column.weights.astype(np.float32)[lists.ids]
-        known = (ids != NO_FEATURE) & (weights != 0)
-        weights = weights[known]
-        ends = np.concatenate([np.zeros(1, np.int64), known.cumsum()])[lists.ends]
-        return IdLists(ids[known] + np.int32(first), ends, None if (weights == 1).all() else weights)
+        kept = (ids != NO_FEATURE) & (weights != 0)
+        weights = weights[kept]
+        ends = np.concatenate([np.zeros(1, np.int64), kept.cumsum()])[lists.ends]
+        return IdLists(ids[kept] + np.int32(first), ends, None if (weights == 1).all() else weights)
 
     def subset(self, keep: np.ndarray) -> "WeightedFeatures":
         """Return the features for which keep (F,) bool is true, renumbered in the same order."""
@@ -154,14 +154,14 @@ class WeightedFeatures:
         return FeatureColumn.from_items(parsed, lists).take(numbers)
 
     def _parse_item(self, item: str, corpus: Corpus) -> WeightedName:
-        found = _ITEM.fullmatch(item)
+        parsed = _ITEM.fullmatch(item)
         try:
-            weight = 1.0 if found is None or found[2] is None else float(found[2])
+            weight = 1.0 if parsed is None or parsed[2] is None else float(parsed[2])
         except ValueError:
             weight = np.nan
-        if found is None or not abs(weight) <= LARGEST:
+        if parsed is None or not abs(weight) <= LARGEST:
             raise InputError(
                 f"{corpus.name}: column {self.column!r} lists {item!r:.60}; give a name, or name:weight with a finite "
                 "number and \\: for colons in the name"
             )
-        return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), found[1]), weight
+        return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), parsed[1]), weight

@@ -103,14 +103,14 @@ def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Looku
     Raises:
         InputError: `transform` did not return a string for each token; the message has its file and line.
     """
-    found = attribute.transform(corpus, lookup)
-    numbered = found if isinstance(found, Factorized) else None
+    returned = attribute.transform(corpus, lookup)
+    numbered = returned if isinstance(returned, Factorized) else None
     if numbered is not None and not is_user_class(type(attribute)):
         return numbered
     place = class_location(type(attribute), "transform")
-    if numbered is None and (isinstance(found, str) or not isinstance(found, Sequence)):
-        raise InputError(f"{place} must return a list of strings, one for each token, not {type(found).__name__}")
-    strings: Sequence[Any] = found if numbered is None else numbered.distinct
+    if numbered is None and (isinstance(returned, str) or not isinstance(returned, Sequence)):
+        raise InputError(f"{place} must return a list of strings, one for each token, not {type(returned).__name__}")
+    strings: Sequence[Any] = returned if numbered is None else numbered.distinct
     n = len(strings) if numbered is None else len(numbered.numbers)
     if n != corpus.tokens:
         raise InputError(f"{place} must return a value for each of the {corpus.tokens:,} tokens; it returned {n:,}")

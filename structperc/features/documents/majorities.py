@@ -107,11 +107,11 @@ class EntityMajority(Majority):
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
         labels = lookup(self.of)
-        found = list(self.entities(corpus, labels))
+        entities = list(self.entities(corpus, labels))
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
-        for entity in found:
+        for entity in entities:
             votes[entity.name][entity.type] += 1
-        return _at_entities(found, votes, corpus.tokens)
+        return _at_entities(entities, votes, corpus.tokens)
 
 
 class SuperentityMajority(Majority):
@@ -125,13 +125,13 @@ class SuperentityMajority(Majority):
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the longer entities that contain the entity at each token."""
         labels = lookup(self.of)
-        found = list(self.entities(corpus, labels))
-        names = {entity.name for entity in found}
+        entities = list(self.entities(corpus, labels))
+        names = {entity.name for entity in entities}
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
-        for entity in found:
+        for entity in entities:
             for part in _proper_parts(entity.name) & names:
                 votes[part][entity.type] += 1
-        return _at_entities(found, votes, corpus.tokens)
+        return _at_entities(entities, votes, corpus.tokens)
 
 
 def _words(corpus: Corpus) -> np.ndarray:

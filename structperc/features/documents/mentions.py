@@ -148,13 +148,13 @@ class LongestMention(DocumentAttribute):
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the value at the longest other mention of the word at each token."""
-        strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
+        strings = [*(source_values := lookup(self.of)).distinct, BEYOND, ""]
         capital = capitalised(corpus)
         runs = _runs(capital & ~all_capitals(corpus), first_tokens(corpus))
         mention = _longest(mention_groups(corpus), runs.length)
         exists = capital & (mention >= 0)
         place = np.where(exists, mention, 0)
-        values = self._values(corpus, found.numbers, runs, len(strings) - 2)
+        values = self._values(corpus, source_values.numbers, runs, len(strings) - 2)
         return Factorized(strings, np.where(exists, values[place], len(strings) - 1).astype(np.int32))
 
     def _values(self, corpus: Corpus, numbers: np.ndarray, runs: "_Runs", beyond: int) -> np.ndarray:
@@ -218,8 +218,8 @@ class OtherMentions(DocumentAttribute):
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent value at the other mentions of the word of each token."""
-        strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
-        values = shifted(corpus, found.numbers, self.at, len(strings) - 2)
+        strings = [*(source_values := lookup(self.of)).distinct, BEYOND, ""]
+        values = shifted(corpus, source_values.numbers, self.at, len(strings) - 2)
         capital = capitalised(corpus)
         chosen = np.full(corpus.tokens, len(strings) - 1)
         chosen[capital] = most_frequent_of_others(mention_groups(corpus)[capital], values[capital], len(strings) - 1)
