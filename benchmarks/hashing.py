@@ -20,7 +20,7 @@ root, *fit = sys.argv[1:]
 failed = main(["fit", *fit])
 print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 (model,) = pathlib.Path(root).rglob("model")
-sys.exit(failed or main(["shrink", str(model), "-o", root + "/small", "--table", "int8"]))
+sys.exit(failed or main(["push", str(model), "-o", root + "/small", "--below", "0", "--table", "int8"]))
 """
 
 
