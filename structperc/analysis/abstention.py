@@ -40,11 +40,11 @@ def abstention(tagger: ChainModel, corpus: Corpus, points: int = 20) -> list[Abs
         [(1.0, 1.0), (0.5, 0.6666666666666666)]
     """
     scheme = tagger.labels.scheme
-    found = tagger.predict(corpus, confident=True).with_spans(corpus, [], scheme).spans or []
+    spans = tagger.predict(corpus, confident=True).with_spans(corpus, [], scheme).spans or []
     labelled = Prediction(list(corpus.columns["label"]), None, None).with_spans(corpus, [], scheme).spans or []
     gold = {span[:3] for span in labelled}
-    correct = torch.tensor([span[:3] in gold for span in found], dtype=torch.bool)
-    probabilities = torch.tensor([span.probability for span in found], dtype=torch.float64)
+    correct = torch.tensor([span[:3] in gold for span in spans], dtype=torch.bool)
+    probabilities = torch.tensor([span.probability for span in spans], dtype=torch.float64)
     return abstention_curve(probabilities, correct, len(gold) + len(corpus.dropped), points)
 
 

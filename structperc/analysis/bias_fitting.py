@@ -95,16 +95,16 @@ def _temperature(scored: Sequence[tuple[Batch, Lattice]], labels: int, name: str
     def loss(log_temperature: float) -> float:
         T = float(np.exp(log_temperature))
         losses = (log_partition(scale(lattice, T)) - scores / T for lattice, scores, _ in kept)
-        return sum(float(one[possible].double().sum()) for one, (*_, possible) in zip(losses, kept, strict=True))
+        return sum(float(values[possible].double().sum()) for values, (*_, possible) in zip(losses, kept, strict=True))
 
-    found = float(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded", options={"xatol": 1e-3}).x)
+    best = float(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded", options={"xatol": 1e-3}).x)
     for bound, reason in zip(LOG_TEMPERATURES, _AT_BOUNDS, strict=True):
-        if loss(bound) <= loss(found):
+        if loss(bound) <= loss(best):
             logger.warning(
-                "%s: the likelihood has no maximum over temperatures, %.4g is used; %s", name, np.exp(found), reason
+                "%s: the likelihood has no maximum over temperatures, %.4g is used; %s", name, np.exp(best), reason
             )
             break
-    return float(np.exp(found))
+    return float(np.exp(best))
 
 
 _AT_BOUNDS = (
@@ -238,7 +238,7 @@ class SegmentCounter:
 
     def __init__(self, tagger: ChainModel, corpus: Corpus) -> None:
         self.tagger, self.labels, self.size = tagger, tagger.gold_labels(corpus), len(corpus)
-        self.dropped = [one.type for one in corpus.dropped]
+        self.dropped = [span.type for span in corpus.dropped]
         with torch.no_grad():
             self.scored = list(_lattices(tagger, corpus))
         self.segments: _ScoredSegments | None = None  # of the lowest threshold so far
@@ -271,11 +271,11 @@ class SegmentCounter:
         if self.gold is None:
             self.gold = self(self.tagger.decoder)[:, 2]
         above = kept.probabilities > decoder.threshold
-        found, correct = (
+        predicted, correct = (
             np.bincount(kept.at[which], minlength=self.gold.size).reshape(self.gold.shape)
             for which in (above, above & kept.correct)
         )
-        return np.stack([correct, found, self.gold], 1)
+        return np.stack([correct, predicted, self.gold], 1)
 
     def score(self, decoder: Decoder) -> SegmentScore:
         """Return the score of all segments."""
@@ -303,13 +303,13 @@ class _ScoredSegments(NamedTuple):
 def _match_segments(decoder: SegmentThreshold, batch: Batch, lattice: Lattice, labels: LabelSet) -> list[np.ndarray]:
     """Return sequence * C + type (n,) of the segments that a decoder finds, whether they are correct, probabilities."""
     assert batch.gold is not None
-    found = decoder.segments(lattice)
+    segments = decoder.segments(lattice)
     gold = opened_segments(batch.gold, sentence_boundaries(batch.lengths, batch.gold.shape[1], batch.sentences), labels)
     number = torch.tensor([labels.type_names.index(name) for name in decoder.labels.type_names])
-    kinds, at = number.to(found.kinds.device)[found.kinds], (found.rows, found.starts)
-    correct = (gold.kind[at] == kinds) & (gold.end[at] == found.ends - 1)
-    places = batch.rows[found.rows] * len(labels.type_names) + kinds
-    return [one.cpu().numpy() for one in (places, correct, found.probabilities)]
+    kinds, at = number.to(segments.kinds.device)[segments.kinds], (segments.rows, segments.starts)
+    correct = (gold.kind[at] == kinds) & (gold.end[at] == segments.ends - 1)
+    places = batch.rows[segments.rows] * len(labels.type_names) + kinds
+    return [array.cpu().numpy() for array in (places, correct, segments.probabilities)]
 
 
 def document_numbers(corpus: Corpus) -> np.ndarray:
@@ -420,11 +420,11 @@ def supported_methods(tagger: ChainModel, methods: Sequence[str]) -> list[str]:
         raise InputError("the labels of the model are not segments; precision and recall need a tag scheme")
     local, simple = not tagger.nonlocal_features, scheme not in ("IOB1", "IO")
     supported = {"outside": True, "begin": simple, "types": True, "segments": local and simple}
-    known = [method for method in METHODS if supported.get(method, local and simple)]
+    supported_names = [method for method in METHODS if supported.get(method, local and simple)]
     for method in methods:
-        if method not in known:
-            raise InputError(f"--methods {method}: the model supports {', '.join(known)}")
-    return list(methods) or known
+        if method not in supported_names:
+            raise InputError(f"--methods {method}: the model supports {', '.join(supported_names)}")
+    return list(methods) or supported_names
 
 
 class _Search:
@@ -474,7 +474,7 @@ class _Search:
         points = [point(biases)]
         best = points[0]
         for step in (1.0, 0.3):
-            for change in (sign * step * one for one in np.eye(n) for sign in (1, -1)):
+            for change in (sign * step * direction for direction in np.eye(n) for sign in (1, -1)):
                 trials = [biases + change + common for common in step * np.linspace(-1, 1, 7)]
                 tried = [point(trial) for trial in trials]
                 points += tried

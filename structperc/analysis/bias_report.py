@@ -134,7 +134,7 @@ def plot_precision_recall(found: FittedBias) -> Figure:
         chosen = curve is found.chosen
         ax.plot(*_place(curve.best.score), **style, ms=9 if chosen else 5, label=METHODS[curve.method])
     ax.plot(*_place(found.before), "k+", ms=10, label="no bias")
-    best = [_place(one) for one in (found.before, *(curve.best.score for curve in found.curves))]
+    best = [_place(score) for score in (found.before, *(curve.best.score for curve in found.curves))]
     ax.set(xlim=(max(0, min(x for x, _ in best) - 10), 100), ylim=(max(0, min(y for _, y in best) - 15), 100))
     ax.set(xlabel="recall (%)", ylabel="precision (%)", title=found.goal.text)
     ax.grid(alpha=0.3)

@@ -87,11 +87,11 @@ def reliability(
     confidence, correct, kinds = (torch.cat(x) for x in zip(*of_segments, strict=True))
     by_type = {}
     for kind in tagger.labels.type_names if types else ():
-        own = kinds == labels.type_names.index(kind)
-        by_type[kind] = Reliability.from_sums(*bin_sums(confidence[own], correct[own], bins))
+        of_kind = kinds == labels.type_names.index(kind)
+        by_type[kind] = Reliability.from_sums(*bin_sums(confidence[of_kind], correct[of_kind], bins))
     segments = Reliability.from_sums(*bin_sums(confidence, correct, bins))
-    found = None if tagger.labels.scheme == "none" else segments
-    return ModelReliability(name, Reliability.from_sums(*bin_sums(tokens[0], tokens[1], bins)), found, by_type)
+    segment_result = None if tagger.labels.scheme == "none" else segments
+    return ModelReliability(name, Reliability.from_sums(*bin_sums(tokens[0], tokens[1], bins)), segment_result, by_type)
 
 
 @torch.no_grad()
@@ -106,13 +106,13 @@ def _confidences(tagger: ChainModel, batch: Batch, names: LabelSet) -> tuple[lis
     real = real_tokens(batch.lengths, labels.shape[1])
     of_tokens = token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)
-    found, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
-    rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
-    segments = Segments(rows, starts, found.end[rows, starts] + 1)
-    correct = (found.kind == gold.kind) & (found.end == gold.end)
+    predicted, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
+    rows, starts = (predicted.kind >= 0).nonzero(as_tuple=True)
+    segments = Segments(rows, starts, predicted.end[rows, starts] + 1)
+    correct = (predicted.kind == gold.kind) & (predicted.end == gold.end)
     confidence = segment_confidence(lattice, labels, segments, boundaries, tagger.labels)
-    of_segments = confidence, correct[rows, starts], found.kind[rows, starts]
-    return [one.cpu() for one in of_tokens], [one.cpu() for one in of_segments]
+    of_segments = confidence, correct[rows, starts], predicted.kind[rows, starts]
+    return [part.cpu() for part in of_tokens], [part.cpu() for part in of_segments]
 
 
 HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
@@ -121,26 +121,26 @@ HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
 def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
     """Yield a line of totals for each model, in per cent, then its bins."""
     rows = [["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]]
-    for one in found:
-        for level, result in one.levels:
+    for model in found:
+        for level, result in model.levels:
             shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
-            rows.append([one.name, level, str(result.all.n), *map(percent, shares)])
+            rows.append([model.name, level, str(result.all.n), *map(percent, shares)])
     yield from text_table(rows, "<<>")
-    for one in found:
-        for level, result in one.levels:
+    for model in found:
+        for level, result in model.levels:
             bins = [["confidence", "n", "mean", "accuracy"]]
             for b in result.bins:
                 means = [percent(b.confidence), percent(b.accuracy)] if b.n else []
                 bins.append([f"{b.low:.2f} .. {b.high:.2f}", str(b.n), *means])
-            yield from ("", f"{one.name}: {level}", *text_table(bins))
+            yield from ("", f"{model.name}: {level}", *text_table(bins))
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
     """Yield a row of the CSV file for each bin of each model; see HEADER for its columns."""
-    for one in found:
-        for level, result in one.levels:
+    for model in found:
+        for level, result in model.levels:
             for b in result.bins:
-                yield one.name, level, b.low, b.high, b.n, b.confidence, b.accuracy
+                yield model.name, level, b.low, b.high, b.n, b.confidence, b.accuracy
 
 
 TITLE_WIDTH = 40  # characters of a line
@@ -174,10 +174,10 @@ def plot_reliability(models: Sequence[tuple[str, list[tuple[str, Reliability]]]]
 
 
 def _diagram(ax: Axes, result: Reliability, title: str) -> None:
-    filled = [one for one in result.bins if one.n]
-    lows, width = [one.low for one in filled], 1 / len(result.bins)
-    ax.bar(lows, [one.accuracy for one in filled], width, align="edge", color="tab:blue", edgecolor="white")
-    ax.plot([one.confidence for one in filled], [one.accuracy for one in filled], "o-", color="tab:orange", ms=3)
+    filled = [b for b in result.bins if b.n]
+    lows, width = [b.low for b in filled], 1 / len(result.bins)
+    ax.bar(lows, [b.accuracy for b in filled], width, align="edge", color="tab:blue", edgecolor="white")
+    ax.plot([b.confidence for b in filled], [b.accuracy for b in filled], "o-", color="tab:orange", ms=3)
     ax.plot([0, 1], [0, 1], "--", color="black", linewidth=0.8)
     ax.text(0.03, 0.95, f"ECE {100 * result.ece:.2f} %", va="top", transform=ax.transAxes)
     ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
@@ -187,9 +187,9 @@ def _diagram(ax: Axes, result: Reliability, title: str) -> None:
 
 def _draw_counts(ax: Axes, result: Reliability) -> None:
     width = 1 / len(result.bins)
-    ax.bar([one.low for one in result.bins], [one.n for one in result.bins], width, align="edge", color="tab:gray")
+    ax.bar([b.low for b in result.bins], [b.n for b in result.bins], width, align="edge", color="tab:gray")
     if result.all.n:
-        ax.set(yscale="log", ylim=(0.5, 2 * max(one.n for one in result.bins)))
+        ax.set(yscale="log", ylim=(0.5, 2 * max(b.n for b in result.bins)))
         plain_log_ticks(ax.yaxis, 3)
     ax.set(xlabel="confidence", ylabel="number")
     open_frame(ax)

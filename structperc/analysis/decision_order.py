@@ -98,14 +98,14 @@ def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None =
         raise InputError(f"sentence {wrong[0] + 1} is not among {there}")
     longest_first = sorted((row for row in chosen if corpus.lengths[row]), key=lambda row: -corpus.lengths[row])
     steps = dict(_decode(tagger, corpus, longest_first))
-    found = []
+    sentences = []
     for row in chosen:
         start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
         place = corpus.where(start) if row in steps else f"{corpus.name}, sentence {row + 1}"
         gold = corpus.columns["label"][start:end] if "label" in corpus.columns else None
         words = corpus.columns["word"][start:end]
-        found.append(SentenceDecisions(row, place, words, gold, steps.get(row, [])))
-    return found
+        sentences.append(SentenceDecisions(row, place, words, gold, steps.get(row, [])))
+    return sentences
 
 
 def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:
@@ -115,9 +115,9 @@ def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterat
     encoded = tagger.encode(replace(corpus, columns=text).slice(0, max(rows) + 1))
     for at in range(0, len(rows), BATCH_SIZE):
         batch = tagger.transfer_batch_to_device(encoded[rows[at : at + BATCH_SIZE]], tagger.device, 0)
-        found = tagger.guided.decode(batch)
+        tensors = tagger.guided.decode(batch)
         for b, row in enumerate(batch.rows.tolist()):
-            yield row, _steps(Decisions(*(values[b].cpu() for values in found)), tagger.labels)
+            yield row, _steps(Decisions(*(values[b].cpu() for values in tensors)), tagger.labels)
 
 
 def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
@@ -218,5 +218,5 @@ def decision_html(
         sentences=sentences,
         colours=type_colours(types),
         legend=DECISION_NOTES,
-        **{one.__name__: one for one in (decision_headline, step_rows, step_verdict, label_type)},
+        **{function.__name__: function for function in (decision_headline, step_rows, step_verdict, label_type)},
     )

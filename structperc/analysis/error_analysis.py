@@ -91,8 +91,8 @@ class ErrorAnalysis:
     @property
     def documents(self) -> int:
         """The number of documents; 0 if they are not marked: a single one, or as many as sentences."""
-        found = len({sentence.document for sentence in self.sentences})
-        return found if 1 < found < len(self.sentences) else 0
+        count = len({sentence.document for sentence in self.sentences})
+        return count if 1 < count < len(self.sentences) else 0
 
     def kinds(self) -> dict[str, ErrorKinds]:
         """Return the kinds of errors by type: that of the gold segment, and of the predicted one if it is spurious."""
@@ -129,21 +129,21 @@ class ErrorAnalysis:
 
     def by_novelty(self) -> dict[str, SegmentScore]:
         """Return the scores by whether the training data has a segment with the same words; {} if it is unknown."""
-        known = self.mentions
-        if known is None:
+        in_training = self.mentions
+        if in_training is None:
             return {}
 
         def novelty(sentence: AnalysedSentence, span: Span) -> str:
-            types = known.get(sentence.text(span), ())
+            types = in_training.get(sentence.text(span), ())
             return SEEN if span.type in types else OTHER_TYPE if types else UNSEEN
 
-        found = self.scores_by(novelty)
-        return {name: found.get(name, SegmentScore(0, 0, 0)) for name in (SEEN, OTHER_TYPE, UNSEEN)}
+        scores = self.scores_by(novelty)
+        return {name: scores.get(name, SegmentScore(0, 0, 0)) for name in (SEEN, OTHER_TYPE, UNSEEN)}
 
     def by_document(self) -> dict[int, SegmentScore]:
         """Return the scores of each document by its number, from 0; those with the most errors come first."""
-        found = self.scores_by(lambda sentence, span: str(sentence.document))
-        worst = sorted(found.items(), key=lambda one: one[1].correct * 2 - one[1].found - one[1].gold)
+        scores = self.scores_by(lambda sentence, span: str(sentence.document))
+        worst = sorted(scores.items(), key=lambda one: one[1].correct * 2 - one[1].found - one[1].gold)
         return {int(name): score for name, score in worst}
 
     @cached_property
@@ -163,18 +163,18 @@ class ErrorAnalysis:
                 if pair.gold is not None and pair.kind == "correct":
                     counts[row, [0, number[pair.gold.type]], 0] += 1
         documents = np.array([sentence.document for sentence in self.sentences]) if self.documents else None
-        found = grouped_bootstrap_intervals(sum_by_document(counts, documents))
-        return dict(zip(["", *names], found, strict=True))
+        by_score = grouped_bootstrap_intervals(sum_by_document(counts, documents))
+        return dict(zip(["", *names], by_score, strict=True))
 
     def frequent(self) -> list[FrequentError]:
         """Return the errors by kind, words and types, the most frequent ones first."""
-        found: dict[tuple[str, tuple[str, str] | None, tuple[str, str] | None], FrequentError] = {}
+        errors: dict[tuple[str, tuple[str, str] | None, tuple[str, str] | None], FrequentError] = {}
         for sentence in self.sentences:
             for pair in sentence.errors:
                 gold, other = ((span.type, sentence.text(span)) if span is not None else None for span in pair)
-                error = found.setdefault((pair.kind, gold, other), FrequentError(pair.kind, gold, other, []))
+                error = errors.setdefault((pair.kind, gold, other), FrequentError(pair.kind, gold, other, []))
                 error.places.append((sentence, pair))
-        return sorted(found.values(), key=lambda error: -len(error.places))
+        return sorted(errors.values(), key=lambda error: -len(error.places))
 
 
 def error_analysis(
@@ -199,22 +199,22 @@ def error_analysis(
     """
     gold = label_segments(corpus.sentences_of(corpus.columns["label"]), scheme)
     if prediction.spans is None:
-        found = label_segments(corpus.sentences_of(prediction.labels), scheme)
+        predicted = label_segments(corpus.sentences_of(prediction.labels), scheme)
     else:
         parts = prediction.split(np.diff(corpus.sentences).tolist())
-        found = [[Span(span.type or NO_TYPE, *span[1:3]) for span in part.spans or ()] for part in parts]
+        predicted = [[Span(span.type or NO_TYPE, *span[1:3]) for span in part.spans or ()] for part in parts]
     words, documents = corpus.sentences_of(corpus.columns["word"]), _documents(corpus)
     bounds = pairwise(corpus.sentences.tolist())
     sentences = [
-        AnalysedSentence(n, documents[n], corpus.where(first), words[n], match_segments(gold[n], found[n]))
+        AnalysedSentence(n, documents[n], corpus.where(first), words[n], match_segments(gold[n], predicted[n]))
         for n, (first, last) in enumerate(bounds)
         if last > first
     ]
     further = max(documents, default=-1) + 1
     for n, (place, kind, text) in enumerate(corpus.dropped):
-        own = text.split() or ["?"]  # outside of its text
-        missed = [SegmentPair(Span(kind, 0, len(own)), None)]
-        sentences.append(AnalysedSentence(len(words) + n, further + n, place, own, missed))
+        tokens = text.split() or ["?"]  # outside of its text
+        missed = [SegmentPair(Span(kind, 0, len(tokens)), None)]
+        sentences.append(AnalysedSentence(len(words) + n, further + n, place, tokens, missed))
     return ErrorAnalysis(sentences, scheme != "none", None if training is None else _mentions(training, scheme))
 
 
@@ -239,12 +239,12 @@ def _documents(corpus: Corpus) -> list[int]:
 
 def _mentions(corpus: Corpus, scheme: str) -> dict[str, set[str]]:
     """Return the types of the words of each segment."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    types: defaultdict[str, set[str]] = defaultdict(set)
     segments = label_segments(corpus.sentences_of(corpus.columns["label"]), scheme)
-    for words, own in zip(corpus.sentences_of(corpus.columns["word"]), segments, strict=True):
-        for kind, start, end in own:
-            found[" ".join(words[start:end])].add(kind)
-    return dict(found)
+    for words, segments_of in zip(corpus.sentences_of(corpus.columns["word"]), segments, strict=True):
+        for kind, start, end in segments_of:
+            types[" ".join(words[start:end])].add(kind)
+    return dict(types)
 
 
 def _length(tokens: int) -> str:

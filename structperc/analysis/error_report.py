@@ -54,8 +54,8 @@ def error_lines(analysis: ErrorAnalysis) -> Iterator[str]:
     for error in frequent:
         sentence, pair = error.places[0]
         yield f"  {len(error.places):>{width}}  {describe_error(error, _kind_names(analysis))}"
-        before, own, after = surrounding(sentence.words, *pair.extent)
-        yield " " * (width + 4) + " ".join(part for part in (f"{sentence.place}:", before, f"[{own}]", after) if part)
+        before, text, after = surrounding(sentence.words, *pair.extent)
+        yield " " * (width + 4) + " ".join(part for part in (f"{sentence.place}:", before, f"[{text}]", after) if part)
 
 
 def describe_error(error: FrequentError, kinds: Mapping[str, str] = ERROR_KINDS) -> str:
@@ -95,8 +95,8 @@ def error_record(analysis: ErrorAnalysis) -> dict[str, Any]:
     return {
         "types": {name: {**_shares(score), "intervals": intervals[name]._asdict()} for name, score in types.items()},
         "intervals": intervals[""]._asdict(),
-        "kinds": {name: one._asdict() for name, one in kinds.items()},
-        "semeval": {name: {**one._asdict(), **_prf(one)} for name, one in whole.semeval().items()},
+        "kinds": {name: counts._asdict() for name, counts in kinds.items()},
+        "semeval": {name: {**score._asdict(), **_prf(score)} for name, score in whole.semeval().items()},
         "confusion": confusion,
         "novelty": {name: _shares(score) for name, score in analysis.by_novelty().items()},
         "lengths": {name: _shares(score) for name, score in analysis.by_length().items()},
@@ -176,8 +176,8 @@ def _kind_rows(analysis: ErrorAnalysis) -> Rows:
     for name, kinds in [("all", ErrorKinds.from_pairs(analysis.pairs)), *analysis.kinds().items()]:
         counts: list[Cell] = [f"{count:,}" for count in kinds]
         if name in number:
-            own, nothing = number[name], number[None]
-            lists = [_target(own, own), _target(own, nothing), _target(nothing, own)]
+            of_type, nothing = number[name], number[None]
+            lists = [_target(of_type, of_type), _target(of_type, nothing), _target(nothing, of_type)]
             for place, target in zip((1, 3, 2, 4, 5), ("confusion", "confusion", *lists), strict=True):
                 counts[place] = _linked(kinds[place], target)
         rows.append([name, *counts[: len(rows[0]) - 1]])
@@ -199,9 +199,9 @@ def _matrix_rows(analysis: ErrorAnalysis) -> Rows:
     rows: Rows = [["", *(name or NOTHING for name in number)]]
     for gold, i in number.items():
         cells: list[Cell] = []
-        for found, j in number.items():
-            count = confusion[gold, found]
-            cells.append(_linked(count, _target(i, j)) if gold != found else f"{count:,}" if gold is not None else "")
+        for other, j in number.items():
+            count = confusion[gold, other]
+            cells.append(_linked(count, _target(i, j)) if gold != other else f"{count:,}" if gold is not None else "")
         rows.append([gold or NOTHING, *cells])
     return rows
 
@@ -210,8 +210,8 @@ def _confusion_rows(analysis: ErrorAnalysis) -> Rows:
     number = _numbers(analysis)
     rows: Rows = [["gold", "predicted", "count"]]
     pairs = [(pair, n) for pair, n in analysis.confusion().most_common() if pair[0] != pair[1]]
-    for (gold, found), count in pairs[:LISTED]:
-        rows.append([gold or NOTHING, found or NOTHING, _linked(count, _target(number[gold], number[found]))])
+    for (gold, predicted), count in pairs[:LISTED]:
+        rows.append([gold or NOTHING, predicted or NOTHING, _linked(count, _target(number[gold], number[predicted]))])
     return rows
 
 
@@ -285,20 +285,20 @@ def _groups(analysis: ErrorAnalysis) -> Iterator[ErrorGroup]:
     grouped: dict[tuple[str | None, str | None], list[FrequentError]] = {}
     for error in analysis.frequent():
         grouped.setdefault((error.gold and error.gold[0], error.found and error.found[0]), []).append(error)
-    for (gold, found), errors in sorted(grouped.items(), key=lambda one: (number[one[0][0]], number[one[0][1]])):
-        heading = f"gold {gold or NOTHING}, predicted {found or NOTHING}"
+    for (gold, predicted), errors in sorted(grouped.items(), key=lambda one: (number[one[0][0]], number[one[0][1]])):
+        heading = f"gold {gold or NOTHING}, predicted {predicted or NOTHING}"
         total = counted(sum(len(error.places) for error in errors), "error")
         rows = [(error, _kind_names(analysis)[error.kind]) for error in errors]
-        yield ErrorGroup(_target(number[gold], number[found]), f"{heading}: {total}", rows)
+        yield ErrorGroup(_target(number[gold], number[predicted]), f"{heading}: {total}", rows)
 
 
 def _wrong_sentences(analysis: ErrorAnalysis) -> dict[int, list[AnalysedSentence]]:
     """Return the sentences with errors by document."""
-    found: dict[int, list[AnalysedSentence]] = {}
+    sentences: dict[int, list[AnalysedSentence]] = {}
     for sentence in analysis.sentences:
         if sentence.errors:
-            found.setdefault(sentence.document, []).append(sentence)
-    return found
+            sentences.setdefault(sentence.document, []).append(sentence)
+    return sentences
 
 
 def _pieces(sentence: AnalysedSentence) -> Iterator[tuple[str, str | None, list[SegmentPair]]]:

@@ -203,10 +203,10 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
         >>> summarise([], corpus).line()
         '0 of 2 documents changed, in 0 places'
     """
-    changes = [change for one in explanations for change in one.changes]
+    changes = [change for explanation in explanations for change in explanation.changes]
     verdicts = {verdict: sum(c.verdict == verdict for c in changes) for verdict in VERDICTS}
-    known = "label" in corpus.columns
-    return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
+    labelled = "label" in corpus.columns
+    return Summary(len(corpus), len(explanations), verdicts if labelled else None, len(changes))
 
 
 def check_explainable(tagger: ChainModel, n: int) -> None:
@@ -231,11 +231,11 @@ class _ScoredCandidates(NamedTuple):
 def _scored_candidates(tagger: ChainModel, batch: Batch, n: int) -> _ScoredCandidates:
     moved = to_device(batch, device_of(tagger))
     candidates = kbest(tagger(moved), n)
-    found, totals = tagger.local_candidates(moved, candidates), tagger.total_scores(moved, candidates)[0]
-    is_gold = torch.zeros_like(found.valid[0])
+    local, totals = tagger.local_candidates(moved, candidates), tagger.total_scores(moved, candidates)[0]
+    is_gold = torch.zeros_like(local.valid[0])
     if batch.gold is not None:
-        is_gold = (found.labels[0] == batch.gold.to(totals.device)).all(1) & found.valid[0]
-    return _ScoredCandidates(found, totals, is_gold)
+        is_gold = (local.labels[0] == batch.gold.to(totals.device)).all(1) & local.valid[0]
+    return _ScoredCandidates(local, totals, is_gold)
 
 
 @torch.no_grad()

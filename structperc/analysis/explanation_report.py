@@ -35,8 +35,8 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """
     yield explanation_headline(explanation)
     for change in explanation.changes:
-        before, own, after = context(change)
-        yield from ("", "  " + " ".join(part for part in (f"{change.place}:", before, f"[{own}]", after) if part))
+        before, inside, after = context(change)
+        yield from ("", "  " + " ".join(part for part in (f"{change.place}:", before, f"[{inside}]", after) if part))
         yield from (f"    {who:<6} {text}" for who, text in readings(change))
         if change.verdict:
             yield f"    {VERDICTS[change.verdict]}"
@@ -48,11 +48,11 @@ def legend(explanations: Sequence[Explanation]) -> list[str]:
     """Return a legend of the tables; empty without explanations."""
     if not explanations:
         return []
-    known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
+    with_gold = any(candidate.is_gold for explanation in explanations for candidate in explanation.candidates)
     return [
         "before: the labels of the best local score, without non-local features",
         "after: the labels of the best total score, with non-local features",
-        *(["gold: the correct labels"] if known else []),
+        *(["gold: the correct labels"] if with_gold else []),
         "Tables have a column for each of these, and for some others of the list; difference is after minus before.",
         "non-local, shared: the sum of the non-local features that are equal in all columns",
         "A row such as phrase(PER,PER) +0.5 is a non-local feature and its weight. 1 (2) in it means that the labels "
@@ -92,7 +92,7 @@ def readings(change: Change) -> list[tuple[str, str]]:
     """Return [(name, segments as text)]: before and after non-local features, and the gold ones if they are known."""
     who = [("before", change.before), ("after", change.after)]
     who += [] if change.gold is None else [("gold", change.gold)]
-    return [(name, _segments(known, change.words)) for name, known in who]
+    return [(name, _segments(labels, change.words)) for name, labels in who]
 
 
 def score_rows(explanation: Explanation) -> list[list[str]]:
@@ -102,8 +102,8 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
     """
     shown, after = explanation.candidates, explanation.after
     titles = []
-    for one in shown:
-        facts = {"before": one.local_rank == 1, "after": one.rank == 1, "gold": one.is_gold}
+    for candidate in shown:
+        facts = {"before": candidate.local_rank == 1, "after": candidate.rank == 1, "gold": candidate.is_gold}
         titles.append(", ".join(name for name, holds in facts.items() if holds) or "other")
     rows = [["", *titles, "difference"]]
     values = [("local score", [c.local for c in shown]), ("non-local, shared", [explanation.shared_score] * len(shown))]
@@ -153,7 +153,7 @@ def explanation_html(
         >>> "<title>Changed by non-local features</title>" in page
         True
     """
-    sentences = [sentence for one in explanations for sentence in one.sentences]
+    sentences = [sentence for explanation in explanations for sentence in explanation.sentences]
     shown = {span.type for sentence in sentences for span in sentence.found}
     shown |= {span.type for sentence in sentences for change in sentence.changes for span in change.before}
     return render(
@@ -173,8 +173,8 @@ def explanation_html(
 
 
 def _verdict_counts(explanation: Explanation) -> str:
-    found = Counter(VERDICTS[change.verdict] if change.verdict else "changed" for change in explanation.changes)
-    return ", ".join(f"{n} {verdict}" for verdict, n in found.items())
+    counts = Counter(VERDICTS[change.verdict] if change.verdict else "changed" for change in explanation.changes)
+    return ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
 def _pieces(sentence: ChangedSentence) -> Iterator[tuple[str, str | None, Change | None]]:

@@ -76,12 +76,14 @@ class LabelNoise(NamedTuple):
     @property
     def contradicted(self) -> float:
         """Share of the gold segments that the models contradict, the mean over the rounds."""
-        return sum(one.models for one in self.contradictions if one.pair.gold) / max(1, self.segments * self.rounds)
+        return sum(error.models for error in self.contradictions if error.pair.gold) / max(
+            1, self.segments * self.rounds
+        )
 
     @property
     def f1(self) -> float:
         """F1 of the models on the held-out folds, over all rounds, in 0..1."""
-        spurious = sum(one.models for one in self.contradictions if one.pair.found) / max(
+        spurious = sum(error.models for error in self.contradictions if error.pair.found) / max(
             1, self.segments * self.rounds
         )
         correct = 1 - self.contradicted
@@ -131,7 +133,7 @@ def label_noise(
     _check(first, data, corpus, rounds)
     segments = label_segments(corpus.sequences_of(corpus.columns["label"]), data.scheme)
     words = corpus.sequences_of(corpus.columns["word"])
-    found: defaultdict[tuple[int, SegmentPair], list[float]] = defaultdict(list)
+    by_pair: defaultdict[tuple[int, SegmentPair], list[float]] = defaultdict(list)
     kept: list[float] = []
     for number in range(rounds):
         again = copy(plan)
@@ -146,9 +148,9 @@ def label_noise(
             tagger = again.train(first, data, corpus.subset(others), fold, **options)
             rows = np.flatnonzero(held).tolist()
             for row, pair, probability in _contradictions(tagger, corpus.subset(held), data.scheme):
-                found[rows[row], pair].append(probability)
+                by_pair[rows[row], pair].append(probability)
     made = []
-    for (row, pair), probabilities in found.items():
+    for (row, pair), probabilities in by_pair.items():
         place = corpus.where(int(corpus.starts[row]) + pair.extent[0])
         mean = sum(probabilities) / rounds
         made.append(Contradiction(place, list(words[row]), pair, mean, len(probabilities), row, segments[row]))
@@ -176,13 +178,13 @@ def noise_lines(found: LabelNoise, most: int) -> Iterator[str]:
         1 contradiction, 1 shown
         F1 of the models on held-out sentences: 90.0; they contradict 10 % of the labelled segments
     """
-    for one in found.contradictions[:most]:
-        sides = zip(("gold", "predicted"), one.pair, strict=True)
-        texts = [f"{name} {span.type} {' '.join(one.words[span.start : span.end])}" for name, span in sides if span]
-        missing = {"missed": ", predicted nothing", "spurious": ", gold nothing"}.get(one.pair.kind, "")
-        yield f"{one.probability:.3f}  {', '.join(texts)}{missing}"
-        before, own, after = surrounding(one.words, *one.pair.extent)
-        yield "       " + " ".join(part for part in (f"{one.place}:", before, f"[{own}]", after) if part)
+    for error in found.contradictions[:most]:
+        sides = zip(("gold", "predicted"), error.pair, strict=True)
+        texts = [f"{name} {span.type} {' '.join(error.words[span.start : span.end])}" for name, span in sides if span]
+        missing = {"missed": ", predicted nothing", "spurious": ", gold nothing"}.get(error.pair.kind, "")
+        yield f"{error.probability:.3f}  {', '.join(texts)}{missing}"
+        before, inside, after = surrounding(error.words, *error.pair.extent)
+        yield "       " + " ".join(part for part in (f"{error.place}:", before, f"[{inside}]", after) if part)
     total = len(found.contradictions)
     yield f"{counted(total, 'contradiction')}, {min(most, total)} shown"
     what = "tokens" if found.name == "accuracy" else "labelled segments"
@@ -214,10 +216,10 @@ def noise_rows(found: Iterable[Contradiction]) -> Iterator[dict[str, Any]]:
         ([{'start': 11, 'end': 15, 'type': 'ORG'}], {'start': 11, 'end': 15, 'type': 'LOC'})
     """
     sentences: defaultdict[int, list[Contradiction]] = defaultdict(list)
-    for one in found:
-        sentences[one.sentence].append(one)
-    for own in sentences.values():
-        text = join_words([own[0].words])
+    for contradiction in found:
+        sentences[contradiction.sentence].append(contradiction)
+    for of_sentence in sentences.values():
+        text = join_words([of_sentence[0].words])
 
         def mark(span: Span | None, text: TokenizedText = text) -> dict[str, Any] | None:
             if span is None:
@@ -226,16 +228,16 @@ def noise_rows(found: Iterable[Contradiction]) -> Iterator[dict[str, Any]]:
 
         contradictions = [
             {
-                "place": one.place,
-                "kind": ERROR_KINDS[one.pair.kind],
-                "gold": mark(one.pair.gold),
-                "predicted": mark(one.pair.found),
-                "probability": one.probability,
-                "models": one.models,
+                "place": error.place,
+                "kind": ERROR_KINDS[error.pair.kind],
+                "gold": mark(error.pair.gold),
+                "predicted": mark(error.pair.found),
+                "probability": error.probability,
+                "models": error.models,
             }
-            for one in own
+            for error in of_sentence
         ]
-        yield {"text": text.text, "spans": [*map(mark, own[0].segments)], "contradictions": contradictions}
+        yield {"text": text.text, "spans": [*map(mark, of_sentence[0].segments)], "contradictions": contradictions}
 
 
 def _check(first: BaseTagger, data: SequenceDataModule, corpus: Corpus, rounds: int) -> None:
@@ -257,7 +259,7 @@ def _without_segments(
 ) -> np.ndarray:
     """Return (S,) bool, True for sentences that are not held out and have no segment of those that are."""
     texts = [
-        {" ".join(own[span.start : span.end]) for span in spans} for own, spans in zip(words, segments, strict=True)
+        {" ".join(text[span.start : span.end]) for span in spans} for text, spans in zip(words, segments, strict=True)
     ]
     forbidden = set().union(*(texts[i] for i in np.flatnonzero(held)))
     return np.array([text.isdisjoint(forbidden) for text in texts]) & ~held
@@ -268,19 +270,19 @@ def _contradictions(tagger: Tagger, held: Corpus, scheme: str) -> Iterator[tuple
     """Yield the number of the sentence, the pair and the probability of each error on a fold."""
     tagger.temperature = fit_temperature(tagger, held)
     prediction = tagger.predict(held, confident=True)
-    known = prediction.tokens if scheme == "none" else prediction.segments
-    assert known is not None
+    confidences = prediction.tokens if scheme == "none" else prediction.segments
+    assert confidences is not None
     parts = []
     for batch in tagger.batches(held):
         assert batch.gold is not None
         parts.append((batch.rows, tagger.confidences(batch, batch.gold)[1]))
     gold_known = flat_values(held, parts, float)
-    gold, found = (
+    gold, predicted = (
         label_segments(held.sequences_of(flat), scheme) for flat in (held.columns["label"], prediction.labels)
     )
-    for row, (first, one, other) in enumerate(zip(held.starts.tolist(), gold, found, strict=False)):
-        for pair in match_segments(one, other):
+    for row, (first, spans, other) in enumerate(zip(held.starts.tolist(), gold, predicted, strict=False)):
+        for pair in match_segments(spans, other):
             if pair.found is not None and pair.kind != "correct":
-                yield row, pair, float(known[first + pair.found.start])
+                yield row, pair, float(confidences[first + pair.found.start])
             elif pair.gold is not None and pair.kind == "missed":
                 yield row, pair, 1 - float(gold_known[first + pair.gold.start])

@@ -96,8 +96,8 @@ def nbest_scores(tagger: ChainModel, corpus: Corpus, sizes: Sequence[int], progr
     sizes = sorted(set(sizes))
     labels = tagger.gold_labels(corpus)
     counts = [_LengthTotals(n, labels) for n in sizes]
-    for metric in (metric for one in counts for metric in (one.chosen, one.oracle)):
-        metric.add_missed([one.type for one in corpus.dropped])
+    for metric in (metric for lengths in counts for metric in (lengths.chosen, lengths.oracle)):
+        metric.add_missed([span.type for span in corpus.dropped])
     started, search, rescoring = time.perf_counter(), 0.0, 0.0
     with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in split_batch(whole, sizes[-1])):
@@ -107,11 +107,11 @@ def nbest_scores(tagger: ChainModel, corpus: Corpus, sizes: Sequence[int], progr
             gold = batch.gold.cpu(), batch.lengths.cpu(), batch.sentences.cpu()
             places = _gold_places(candidates, batch.gold)
             oracles = _oracles(sizes, batch, batch.gold, candidates, labels)
-            for one, choice, best in zip(counts, choices, oracles, strict=True):
-                one.update(candidates, choice, best, places, gold)
+            for totals, choice, best in zip(counts, choices, oracles, strict=True):
+                totals.update(candidates, choice, best, places, gold)
             shown.update(len(batch.rows))
     total = time.perf_counter() - started
-    return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), Seconds(search, rescoring, total))
+    return NBestScores([size.scores(len(corpus)) for size in counts], len(corpus), Seconds(search, rescoring, total))
 
 
 @torch.no_grad()
@@ -122,13 +122,13 @@ def _search(
     lattice = tagger(batch)
     started = _clock(batch.lengths.device)
     candidates = kbest(lattice, sizes[-1])
-    found = _clock(batch.lengths.device)
+    searched = _clock(batch.lengths.device)
     if tagger.additive:
         totals = tagger.total_scores(batch, candidates)
         choices = [totals[:, :n].argmax(1) for n in sizes]
     else:  # votes depend on the other candidates of a list
         choices = [tagger.total_scores(batch, _slice(candidates, 0, n)).argmax(1) for n in sizes]
-    return candidates, choices, (found - started, _clock(batch.lengths.device) - found)
+    return candidates, choices, (searched - started, _clock(batch.lengths.device) - searched)
 
 
 def _clock(device: torch.device) -> float:

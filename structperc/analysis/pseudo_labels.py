@@ -69,11 +69,11 @@ def pseudo_labels(tagger: ChainModel, corpus: Corpus, min_probability: float = 0
         raise InputError(f"{corpus.name}: no unknown labels; mark them with ?, or label the text with structperc tag")
     tagger.check_probabilistic()
     texts = list(corpus.columns[ALLOWED])
-    found = tagger.predict(corpus.replace_column(POSSIBLE, texts), confident=True)
-    assert found.tokens is not None
-    sure = [is_label_set(text) and p >= min_probability for text, p in zip(texts, found.tokens.tolist(), strict=True)]
-    new = [label if take else text for text, label, take in zip(texts, found.labels, sure, strict=True)]
-    kinds = (parse_tag(one, tagger.labels.scheme).type or "O" for one, take in zip(new, sure, strict=True) if take)
+    tagged = tagger.predict(corpus.replace_column(POSSIBLE, texts), confident=True)
+    assert tagged.tokens is not None
+    sure = [is_label_set(text) and p >= min_probability for text, p in zip(texts, tagged.tokens.tolist(), strict=True)]
+    new = [label if take else text for text, label, take in zip(texts, tagged.labels, sure, strict=True)]
+    kinds = (parse_tag(tag, tagger.labels.scheme).type or "O" for tag, take in zip(new, sure, strict=True) if take)
     added = dict(Counter(kinds).most_common())
     return PseudoLabels(corpus.replace_column(ALLOWED, new), added, sum(map(is_label_set, new)))
 

@@ -81,9 +81,9 @@ def select(
     whole = np.sum if by in ("entropy", "change") else np.max
     bounds = corpus.starts[sequences].tolist()
     items = [corpus.columns["word"][a:b] for a, b in pairwise(bounds)]
-    found = [float(whole(scores[a:b])) if items[i] else 0.0 for i, (a, b) in enumerate(pairwise(sequences.tolist()))]
-    order = [i for i in np.argsort(-np.array(found), kind="stable").tolist() if items[i]]
-    return [Selected(i, found[i]) for i in distinct(items, order, n, max_similarity, labelled)]
+    values = [float(whole(scores[a:b])) if items[i] else 0.0 for i, (a, b) in enumerate(pairwise(sequences.tolist()))]
+    order = [i for i in np.argsort(-np.array(values), kind="stable").tolist() if items[i]]
+    return [Selected(i, values[i]) for i in distinct(items, order, n, max_similarity, labelled)]
 
 
 @torch.no_grad()
@@ -136,8 +136,8 @@ def selection_scores(tagger: ChainModel, corpus: Corpus, by: Measure, seed: int 
         raise InputError(f"by {by}: this model has no probabilities; {advice}")
     for batch in tagger.batches(corpus):
         lattice = tagger.scaled(tagger(batch))
-        found = entropy(lattice) if by == "entropy" else _expected_change(marginals(lattice), batch.lengths)
-        scores[batch.rows.cpu().numpy()] = found.cpu().numpy()
+        values = entropy(lattice) if by == "entropy" else _expected_change(marginals(lattice), batch.lengths)
+        scores[batch.rows.cpu().numpy()] = values.cpu().numpy()
     return scores
 
 
@@ -178,9 +178,9 @@ def distinct(
     """
     if not 0 <= max_similarity <= 1:
         raise InputError(f"max_similarity must be in 0..1, got {max_similarity}")
-    known = [_normal_words(one) for one in labelled]
-    own = [_normal_words(one) for one in items]
-    frequency = Counter(word for one in (*known, *own) for word in one)
+    labelled_words = [_normal_words(item) for item in labelled]
+    item_words = [_normal_words(item) for item in items]
+    frequency = Counter(word for words in (*labelled_words, *item_words) for word in words)
     by_word: dict[str, list[set[str]]] = defaultdict(list)
 
     def add(words: set[str]) -> bool:
@@ -193,13 +193,13 @@ def distinct(
             by_word[word].append(words)
         return True
 
-    for one in known:
-        add(one)
+    for labelled_item in labelled_words:
+        add(labelled_item)
     chosen: list[int] = []
     for i in order:
         if len(chosen) == n:
             break
-        if add(own[i]):
+        if add(item_words[i]):
             chosen.append(i)
     return chosen
 
@@ -208,7 +208,7 @@ def item_counts(given: TagInput) -> list[int]:
     """Return the number of sequences of each item of a pool: a line of JSON lines, otherwise a sequence."""
     if given.plan.form != "jsonl":
         return [1] * len(given.corpus)
-    return [min(1, n) if given.plan.unit == "document" else n for n in (len(one.sentences) - 1 for one in given.own)]
+    return [min(1, n) if given.plan.unit == "document" else n for n in (len(text.sentences) - 1 for text in given.own)]
 
 
 def selected_lines(tagger: ChainModel, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
@@ -227,7 +227,7 @@ def selected_lines(tagger: ChainModel, given: TagInput, chosen: Iterable[Selecte
     tokens = corpus.starts[sequences]
     parts = tagger.predict(corpus, tagger.probabilistic).split(np.diff(tokens).tolist())
     whole = given.plan.unit == "document"
-    own = given.own if form == "jsonl" or whole else [part for text in given.own for part in _sentence_texts(text)]
+    texts = given.own if form == "jsonl" or whole else [part for text in given.own for part in _sentence_texts(text)]
     for item, score in chosen:
         record: dict[str, Any] = {"source": corpus.where(int(tokens[item]))}
         if form == "jsonl":
@@ -237,10 +237,10 @@ def selected_lines(tagger: ChainModel, given: TagInput, chosen: Iterable[Selecte
             text = join_words(part.sentences_of(part.columns["word"]))
             record |= {TOKENS_FIELD: text.words}
         else:
-            text = own[item]
+            text = texts[item]
         record["selection_score"] = round(score, 6)
-        one = given._replace(plan=given.plan._replace(form="jsonl", prefix=""), own=[text], records=[record])
-        yield from output_lines(one, parts[item], tagger.labels, "jsonl")
+        item_input = given._replace(plan=given.plan._replace(form="jsonl", prefix=""), own=[text], records=[record])
+        yield from output_lines(item_input, parts[item], tagger.labels, "jsonl")
 
 
 def _sentence_texts(text: TokenizedText) -> Iterator[TokenizedText]:

@@ -142,7 +142,7 @@ def title(part: nn.Module) -> str:
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     special = {o.name: getattr(part, o.name) for o in options if _differs(getattr(part, o.name), o.default)}
-    shown = [f"{name}={title(one) if isinstance(one, nn.Module) else repr(one)}" for name, one in special.items()]
+    shown = [f"{name}={title(item) if isinstance(item, nn.Module) else repr(item)}" for name, item in special.items()]
     return f"{type(part).__name__}({', '.join(shown)})" if shown else type(part).__name__
 
 
@@ -228,12 +228,12 @@ def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
     size = min(top, R)
     rows = torch.cat([table.weights.topk(size, 0, sign).indices for sign in (True, False)])  # (2 * size, C)
     places = rows * C + torch.arange(C, device=rows.device)
-    found = _named(table, places.t().flatten())
+    named = _named(table, places.t().flatten())
     nonzero = table.weights.count_nonzero(0).tolist()
     mass = torch.linalg.vector_norm(table.weights, 1, 0, dtype=torch.float64).tolist()
     columns = []
     for c, name in enumerate(table.columns):
-        high, low = (found[start : start + size] for start in (2 * size * c, 2 * size * c + size))
+        high, low = (named[start : start + size] for start in (2 * size * c, 2 * size * c + size))
         above, below = [w for w in high if w.value > 0], [w for w in low if w.value < 0]
         columns.append(LabelWeights(Sums(name, R, nonzero[c], mass[c]), above, below))
     return columns
@@ -246,8 +246,8 @@ def _named(table: WeightTable, places: Tensor) -> list[Weight]:
     names = table.features(rows)
     values = table.weights.reshape(-1)[places].tolist()
     columns = (places % C).tolist()
-    found = zip(which.tolist(), columns, values, strict=True)
-    return [Weight(table.name, names[i], table.columns[c], value) for i, c, value in found]
+    cells = zip(which.tolist(), columns, values, strict=True)
+    return [Weight(table.name, names[i], table.columns[c], value) for i, c, value in cells]
 
 
 def _templates(table: WeightTable) -> list[Sums]:

@@ -117,8 +117,12 @@ class CommandParser(argparse.ArgumentParser):
         Another hint follows if an option with several values may have taken the arguments after them.
         """
         usage = " ".join(self.format_usage().split())
-        several = [one for one, _ in re.findall(r"(--[a-z-]+) (\S+) \[\2 \.\.\.\]", usage) if one in self.given]
-        taken = next((one for one in several if "are required: " in message or f"{one}: invalid" in message), None)
+        several = [
+            option for option, _ in re.findall(r"(--[a-z-]+) (\S+) \[\2 \.\.\.\]", usage) if option in self.given
+        ]
+        taken = next(
+            (option for option in several if "are required: " in message or f"{option}: invalid" in message), None
+        )
         if taken is not None:
             message += f"; {taken} takes all arguments up to the next option, so give the others before it"
         raise InputError(f"{self.command}: {message} (structperc {self.command} --help lists all)")
@@ -220,12 +224,12 @@ def run_folder(place: str, content: str) -> Path | None:
     path = Path(place)
     if (path / content).exists():
         return path
-    found = sorted(_runs_below(path, content, MAX_DEPTH), key=_natural_order)
-    if len(found) > 1:
-        named = ", ".join(map(str, found[:MAX_LISTED]))
-        more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
-        raise InputError(f"{place}: found {len(found)} runs in this folder; specify one: {named}{more}")
-    return found[0] if found else None
+    runs = sorted(_runs_below(path, content, MAX_DEPTH), key=_natural_order)
+    if len(runs) > 1:
+        named = ", ".join(map(str, runs[:MAX_LISTED]))
+        more = f" and {len(runs) - MAX_LISTED} more" if len(runs) > MAX_LISTED else ""
+        raise InputError(f"{place}: found {len(runs)} runs in this folder; specify one: {named}{more}")
+    return runs[0] if runs else None
 
 
 def prediction_folder(place: str) -> str:
@@ -238,7 +242,7 @@ def prediction_folder(place: str) -> str:
 
 
 def _runs_below(folder: Path, content: str, levels: int) -> Iterator[Path]:
-    for path in (one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
+    for path in (entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")):
         if path.name.isdecimal() and (path / content).exists():
             yield path
         elif levels > 1 and not path.is_symlink():

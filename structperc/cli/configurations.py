@@ -58,12 +58,12 @@ def configs(options: Namespace) -> None:
             print(Path(file).read_text(encoding="utf-8") if row is None else _row_text(name), end="")
         return
     lines = {one: line for name in packaged_names() for one, line in _contents(name)}
-    found = [name for name, line in lines.items() if _has_words(f"{name} {line}", options.words)]
-    if not found:
+    names = [name for name, line in lines.items() if _has_words(f"{name} {line}", options.words)]
+    if not names:
         raise InputError(f"configs: none has {' and '.join(options.words)}; structperc configs lists all")
-    found.sort(key=lambda name: not name.startswith(f"{RECOMMENDED}/"))
+    names.sort(key=lambda name: not name.startswith(f"{RECOMMENDED}/"))
     trees: dict[str, MappingNode] = {}
-    rows = [[PREFIX + name, _variables(name, trees), lines[name]] for name in found]
+    rows = [[PREFIX + name, _variables(name, trees), lines[name]] for name in names]
     print("\n".join(text_table([["name", "reads", "content"], *rows], "<<<")))
 
 
@@ -77,8 +77,8 @@ def _contents(name: str) -> Iterator[tuple[str, str]]:
 
     text = Path(packaged_path(PREFIX + name)).read_text(encoding="utf-8")
     yield name, text.partition("\n")[0].removeprefix("# ")
-    for row, one in parse_yaml(text, name).get("rows", {}).items():
-        yield f"{name}{ROW}{row}", one.get("about") or " ".join(one.get("configs", []))
+    for row, entry in parse_yaml(text, name).get("rows", {}).items():
+        yield f"{name}{ROW}{row}", entry.get("about") or " ".join(entry.get("configs", []))
 
 
 def _row_text(name: str) -> str:
@@ -117,7 +117,7 @@ def _init_arguments(parser: CommandParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
     add_data_options(parser)
     parser.formatter_class = RawDescriptionHelpFormatter
-    parser.epilog = "learners:\n" + "\n".join(f"  {name:<12}{one.summary}" for name, one in LEARNERS.items())
+    parser.epilog = "learners:\n" + "\n".join(f"  {name:<12}{learner.summary}" for name, learner in LEARNERS.items())
 
 
 @command("FILE", "write a configuration to begin with", _init_arguments)
@@ -135,15 +135,15 @@ def init(options: Namespace) -> None:
     recipe = Recipe(options.learner, options.encoder, options.clusters, options.gazetteers)
     recipe.check()
     read = read_options(options)
-    found = name_parts_of_speech(inspect_file(options.file, read))
-    if not found.labelled:
-        how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
+    survey = name_parts_of_speech(inspect_file(options.file, read))
+    if not survey.labelled:
+        how = "name their column 'label' in --columns" if survey.table is None else "name label= or spans= in --columns"
         raise InputError(f"{options.file}: no labels; {how}")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    found, *others = _split_surveys(found, list(further.values()), read)
-    missing, holdout = ([], 0) if "dev" in further or found.sets else _missing_in_holdout(found)
-    remarks = [*found.remarks()]
-    if "dev" not in further and found.sets:
+    survey, *others = _split_surveys(survey, list(further.values()), read)
+    missing, holdout = ([], 0) if "dev" in further or survey.sets else _missing_in_holdout(survey)
+    remarks = [*survey.remarks()]
+    if "dev" not in further and survey.sets:
         remarks.append("no development data: scores need complete labels; name a file of them with --dev")
     elif "dev" not in further and not holdout:
         remarks.append("no development data: there is too little to hold some out; name a file with --dev")
@@ -151,14 +151,14 @@ def init(options: Namespace) -> None:
         remarks.append(f"the development data, {holdout:,} sentences that are held out, lack {', '.join(missing)}")
     logger = logging.getLogger("pytorch_lightning.structperc")
     for remark in remarks:
-        logger.warning("%s: %s", found.file, remark)
+        logger.warning("%s: %s", survey.file, remark)
     for other in others:
         for remark in other.label_remarks():
             logger.warning("%s: %s", other.file, remark)
-        if other.file_scheme != found.file_scheme and other.corpus.tokens:
-            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.file_scheme, found.file_scheme)
-    data = _data_options(found, further, options.encoding, holdout > 0)
-    text = _configuration(found, data, recipe, options.output or "own.yaml", remarks)
+        if other.file_scheme != survey.file_scheme and other.corpus.tokens:
+            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.file_scheme, survey.file_scheme)
+    data = _data_options(survey, further, options.encoding, holdout > 0)
+    text = _configuration(survey, data, recipe, options.output or "own.yaml", remarks)
     if options.output is None:
         print(text, end="")
     else:
@@ -271,8 +271,8 @@ def _table_options(found: "Survey") -> list[DataOption]:
 
 def _span_options(spans: "SpanReport") -> list[DataOption]:
     text_options = spans.text_options
-    cut = [one for _, one in spans.conflicts if one.misaligned]
-    shared = [one for _, one in spans.conflicts if not one.misaligned]
+    cut = [conflict for _, conflict in spans.conflicts if conflict.misaligned]
+    shared = [conflict for _, conflict in spans.conflicts if not conflict.misaligned]
     lines = [
         (f"tokens: {text_options.tokens}", "tokenizer: conll, ud or characters"),
         ("sentences: rules", "sentence splitter; lines: each line is one, one: each text is one"),
@@ -290,9 +290,9 @@ def _span_options(spans: "SpanReport") -> list[DataOption]:
 
 
 def _misfit_example(spans: "SpanReport", some: "Sequence[SpanConflict]") -> str:
-    place = next(place for place, one in spans.conflicts if one is some[0])
-    found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
-    return " ".join(found.split())
+    place = next(place for place, conflict in spans.conflicts if conflict is some[0])
+    text = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
+    return " ".join(text.split())
 
 
 def _missing_in_holdout(found: "Survey") -> tuple[list[str], int]:

@@ -73,8 +73,8 @@ def _show_contents(options: Namespace) -> None:
     from structperc.data.survey import inspect_file
 
     surveys = [inspect_file(file, read_options(options)) for file in options.files]
-    for number, one in enumerate(surveys):
-        for line in (*_file_lines(one, training=number == 0), ""):
+    for number, survey in enumerate(surveys):
+        for line in (*_file_lines(survey, training=number == 0), ""):
             print(line)
     for other in surveys[1:]:
         for line in _comparison_lines(surveys[0], other):
@@ -102,12 +102,12 @@ def _label_errors(options: Namespace, rest: list[str]) -> None:
         gradient_clip_val=trainer["gradient_clip_val"],
     )
     shared = {name: trainer[name] for name in ("accelerator", "enable_progress_bar")}
-    found = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
+    noise = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
     if options.csv is not None:
-        write_csv(options.csv, CSV_HEADER, (one.row() for one in found.contradictions))
+        write_csv(options.csv, CSV_HEADER, (error.row() for error in noise.contradictions))
     if options.json is not None:
-        write_lines(options.json, map(json_line, noise_rows(found.contradictions)))
-    print("\n".join(noise_lines(found, options.n)))
+        write_lines(options.json, map(json_line, noise_rows(noise.contradictions)))
+    print("\n".join(noise_lines(noise, options.n)))
 
 
 def _file_lines(found: "Survey", training: bool) -> Iterator[str]:
@@ -204,8 +204,8 @@ def _comparison_lines(first: "Survey", other: "Survey") -> Iterator[str]:
     yield f"  sentences in both: {sum(map(len, shared.values())):,} of {len(other.corpus):,}"
     line = other.place
     yield from _place_lines((f"{line} {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
-    known = set(first.corpus.columns["word"])
-    new = sum(word not in known for word in other.corpus.columns["word"])
+    seen = set(first.corpus.columns["word"])
+    new = sum(word not in seen for word in other.corpus.columns["word"])
     yield f"  new words: {new / other.corpus.tokens:.1%} of the tokens"
     if first.labelled and other.labelled:
         yield from _label_differences(first, other)
@@ -270,11 +270,11 @@ def convert(options: Namespace) -> None:
     from structperc.data.conversion import FILE_FORMATS, read_annotated, write_annotated
 
     given = {name: getattr(options, name) for name in TextOptions._fields}
-    known = {name: value for name, value in given.items() if value is not None}
+    options_given = {name: value for name, value in given.items() if value is not None}
     unit = "document" if options.to in FILE_FORMATS else None  # not a file for each sentence
-    documents = read_annotated(options.file, read_options(options)._replace(unit=unit), **known)
+    documents = read_annotated(options.file, read_options(options)._replace(unit=unit), **options_given)
     write_annotated(options.output, documents, options.to)
-    types = Counter(span.type for one in documents for span in one.spans or ())
+    types = Counter(span.type for document in documents for span in document.spans or ())
     listed = ", ".join(f"{name} {count:,}" for name, count in types.most_common(MAX_ROWS))
     kind = "predicted spans" if documents[0].predicted else "spans"
     size = f"{counted(len(documents), 'document')}, {types.total():,} {kind}"
@@ -317,8 +317,8 @@ def _train_vectors(options: Namespace) -> None:
     for file in bar(options.files, "reading"):
         corpus = inspect_file(file, read_options(options)).corpus
         texts += corpus.sentences_of(corpus.columns["word"])
-    words, found = cooccurrence_vectors(texts, options.width, options.window, options.cutoff)
-    write_vectors(options.output, words, found)
+    words, table = cooccurrence_vectors(texts, options.width, options.window, options.cutoff)
+    write_vectors(options.output, words, table)
     tokens = sum(map(len, texts))
     print(f"{options.output}: vectors of {len(words):,} words, width {options.width}, from {tokens:,} tokens")
 

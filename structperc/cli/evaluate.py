@@ -78,7 +78,7 @@ def evaluate(options: Namespace) -> None:
         return
     if not systems:
         raise InputError(f"evaluate {last}: name a labelled file after the model")
-    models = [model_folder(one) for one in systems]
+    models = [model_folder(system) for system in systems]
     for model in models:
         MODEL.check(model)
     if options.reliability is not None or options.abstention:
@@ -111,10 +111,10 @@ def _scores(model: str, file: str, options: Namespace) -> None:
     tagger = load_biased(model, options.bias, options.trust)
     corpus = read_gold(tagger, file, read_options(options))
     prediction = tagger.predict(corpus)
-    found = score_prediction(tagger.gold_labels(corpus), corpus, prediction)
+    scores = score_prediction(tagger.gold_labels(corpus), corpus, prediction)
     size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
-    record = {"model": model, "file": file, **size, **found.by_name(), "types": found.by_type()}
-    print(found.table())
+    record = {"model": model, "file": file, **size, **scores.by_name(), "types": scores.by_type()}
+    print(scores.table())
     if options.errors or options.html:
         record["errors"] = _errors(tagger, corpus, prediction, (model, file), options)
     if options.json is not None:
@@ -152,23 +152,23 @@ def _reliability(models: list[str], file: str, options: Namespace) -> None:
     from structperc.tagging.labelled_files import read_gold
     from structperc.training.predictions import short_names
 
-    bins, found, curves = 10 if options.reliability is None else options.reliability, [], []
+    bins, results, curves = 10 if options.reliability is None else options.reliability, [], []
     for model, name in zip(models, short_names(models), strict=True):
         tagger = load_chain(model, options.trust)
         corpus, fitted = read_gold(tagger, file, read_options(options)), tagger.temperature
         for temperature in [None] if fitted is None else [None, fitted]:
             tagger.temperature = temperature
             title = name if fitted is None else f"{name}, temperature {temperature or 1:.3g}"
-            found.append(reliability(tagger, corpus, bins, title, types=options.types))
+            results.append(reliability(tagger, corpus, bins, title, types=options.types))
         if options.abstention:
             curves.append((name, abstention(tagger, corpus)))
     if options.abstention:
         write_figure(options.abstention, plot_abstention(curves))
     if options.plot:
-        write_figure(options.plot, plot_reliability([(one.name, one.levels) for one in found]))
+        write_figure(options.plot, plot_reliability([(result.name, result.levels) for result in results]))
     if options.csv:
-        write_csv(options.csv, HEADER, bin_rows(found))
-    print("\n".join([*reliability_lines(found), *abstention_lines(curves)]))
+        write_csv(options.csv, HEADER, bin_rows(results))
+    print("\n".join([*reliability_lines(results), *abstention_lines(curves)]))
 
 
 def _candidates(models: list[str], file: str, options: Namespace) -> None:
@@ -202,10 +202,12 @@ def _compare_models(models: list[str], file: str, options: Namespace) -> None:
     predictions = []
     for model in models:
         tagger = load_biased(model, options.bias, options.trust)
-        corpus, own = read_gold(tagger, file, read_options(options)), tagger.labels.scheme
-        target = "none" if own == "none" else "IOB2"
+        corpus, scheme = read_gold(tagger, file, read_options(options)), tagger.labels.scheme
+        target = "none" if scheme == "none" else "IOB2"
         columns = corpus.columns["label"], tagger.predict(corpus).labels
-        gold, labels = ([convert(one, own, target) for one in corpus.sentences_of(list(column))] for column in columns)
+        gold, labels = (
+            [convert(tags, scheme, target) for tags in corpus.sentences_of(list(column))] for column in columns
+        )
         predictions.append(labels)
     documents = np.searchsorted(corpus.document_starts, corpus.sentences[:-1], side="right")
     print(_comparison(gold, predictions, models, target, options.beta, documents))
@@ -256,5 +258,5 @@ def _comparison(
     names = short_names(places)
     if len(names) > 2:
         return compare_all(gold, predictions, names, scheme, beta).table()
-    one, other = predictions
-    return compare(gold, one, other, scheme, (names[0], names[1]), beta, documents).table()
+    first, other = predictions
+    return compare(gold, first, other, scheme, (names[0], names[1]), beta, documents).table()

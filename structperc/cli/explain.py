@@ -99,16 +99,16 @@ def _changes(tagger: "ChainModel", options: Namespace) -> None:
     check_explainable(tagger, n)
     corpus = read_corpus(tagger, options.file, read_options(options))
     if options.document is None:
-        found = list(explain_changed(tagger, corpus, n))
-        closing = [summarise(found, corpus).line()]
+        explanations = list(explain_changed(tagger, corpus, n))
+        closing = [summarise(explanations, corpus).line()]
     else:
-        found, closing = [explain(tagger, corpus, options.document - 1, n)], []
+        explanations, closing = [explain(tagger, corpus, options.document - 1, n)], []
     if options.html is not None:
         title, notes = page_title("Changed by non-local features", options.model, options.file)
-        write_lines(options.html, explanation_html(found, title, [*notes, *closing], tagger.labels.type_names))
-    for explanation in found:
+        write_lines(options.html, explanation_html(explanations, title, [*notes, *closing], tagger.labels.type_names))
+    for explanation in explanations:
         print("\n".join([*explanation_lines(explanation), ""]))
-    for line in (*legend(found), *closing):
+    for line in (*legend(explanations), *closing):
         print(line)
 
 
@@ -123,11 +123,11 @@ def _decisions(tagger: "GuidedTagger", options: Namespace) -> None:
     tagger.requirements.check_unit(reading.unit or tagger.unit)
     corpus = read_corpus(tagger, options.file, reading)
     numbers = options.sentences or range(1, min(FIRST, len(corpus)) + 1)
-    found = decisions(tagger, corpus, [number - 1 for number in numbers])
+    sentences = decisions(tagger, corpus, [number - 1 for number in numbers])
     if options.html is not None:
         title, notes = page_title("Order of decisions", options.model, options.file)
-        write_lines(options.html, decision_html(found, title, notes, tagger.labels.type_names))
-    for one in found:
-        print("\n".join([*decision_lines(one), ""]))
+        write_lines(options.html, decision_html(sentences, title, notes, tagger.labels.type_names))
+    for sentence in sentences:
+        print("\n".join([*decision_lines(sentence), ""]))
     for line in DECISION_NOTES:
         print(line)

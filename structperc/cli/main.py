@@ -24,12 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show_messages()
     try:
         with sigterm_as_interrupt(), complete_output():
-            dispatch([one for one in given if one != "--debug"])
+            dispatch([argument for argument in given if argument != "--debug"])
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:
             traceback.print_exception(error)
-        return report_error(error, next((one for one in given if one != "--debug"), ""))
+        return report_error(error, next((argument for argument in given if argument != "--debug"), ""))
 
 
 def dispatch(arguments: list[str]) -> None:
@@ -44,8 +44,8 @@ def dispatch(arguments: list[str]) -> None:
     else:
         command = {command.name: command for command in COMMANDS}.get(first)
         if command is None:
-            known = [*(command.name for command in COMMANDS), "help", "--help", "--version"]
-            raise InputError(f"unknown command {first!r}{did_you_mean(first, known)} (structperc --help lists all)")
+            names = [*(command.name for command in COMMANDS), "help", "--help", "--version"]
+            raise InputError(f"unknown command {first!r}{did_you_mean(first, names)} (structperc --help lists all)")
         if os.getcwd() not in sys.path and "" not in sys.path:
             sys.path.append(os.getcwd())  # configurations may name classes of modules in the current folder
         command.run(rest)

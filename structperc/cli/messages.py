@@ -40,8 +40,8 @@ def report_error(error: BaseException, command: str = "") -> int:
         print_message("; ".join(["structperc: interrupted", *map(str, error.args)]))
         return 1
     print_message(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}")
-    known = isinstance(error, InputError | OSError) or is_out_of_memory(error)
-    return 2 if known or error_location(error) else UNEXPECTED
+    expected = isinstance(error, InputError | OSError) or is_out_of_memory(error)
+    return 2 if expected or error_location(error) else UNEXPECTED
 
 
 def message(error: BaseException) -> str:

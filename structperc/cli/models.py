@@ -68,16 +68,16 @@ def calibrate(options: Namespace) -> None:
         print(f"temperature: {tagger.temperature:.4g}")
     if goal is not None:
         if options.guarantee is None:
-            found = fit_bias(tagger, corpus, goal, options.methods)
-            lines = bias_lines(found, name)
+            fitted = fit_bias(tagger, corpus, goal, options.methods)
+            lines = bias_lines(fitted, name)
         else:
             settings = options.recall, options.guarantee, options.next_documents, options.methods
             certified = fit_certified_bias(tagger, corpus, *settings)
-            found, lines = certified.fitted, certified_lines(certified, name)
-        tagger.biases.add(name, found.chosen.best.decoder)
+            fitted, lines = certified.fitted, certified_lines(certified, name)
+        tagger.biases.add(name, fitted.chosen.best.decoder)
         if options.default:
             tagger.biases.use(name)
-        write_figure(plot, plot_precision_recall(found))
+        write_figure(plot, plot_precision_recall(fitted))
         print("\n".join([*lines, f"figure: {plot}"]))
     save_biases(tagger, Path(options.model))
 

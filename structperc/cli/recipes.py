@@ -132,7 +132,10 @@ class Recipe(NamedTuple):
     def _feature_lines(self, task: Task) -> list[str]:
         neural = LEARNERS[self.learner].encoder != ""
         node, at = recommended_templates(task, neural), [0] if neural else [-1, 0, 1]
-        names = {f"list{n}" if len(self.gazetteers) > 1 else "list": one for n, one in enumerate(self.gazetteers, 1)}
+        names = {
+            f"list{n}" if len(self.gazetteers) > 1 else "list": gazetteer
+            for n, gazetteer in enumerate(self.gazetteers, 1)
+        }
         if self.clusters:
             node += cluster_templates(task, neural)
         if names:
@@ -164,8 +167,8 @@ def recommended_templates(task: Task, neural: bool) -> list[Any]:
     """Return the node templates of the recommended configuration of a task, for a neural or a linear learner."""
     from structperc.training.overlays import read_configuration
 
-    found = read_configuration(FROZEN if neural else FEATURES + task)
-    return list(found["model"]["features"]["init_args"]["node"])
+    configuration = read_configuration(FROZEN if neural else FEATURES + task)
+    return list(configuration["model"]["features"]["init_args"]["node"])
 
 
 def cluster_templates(task: Task, neural: bool) -> list[Any]:

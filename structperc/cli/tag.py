@@ -79,9 +79,9 @@ def _label_unknown(options: Namespace) -> None:
     (file,), least = options.files, 0.9 if options.min_probability is None else options.min_probability
     check_output_path(options.output)
     tagger, reading = load_chain(options.model, options.trust), read_options(options)
-    found = pseudo_labels(tagger, read_incomplete(tagger, file, reading), least)
-    write_lines(options.output, output_lines(tagger, file, found.corpus, reading))
-    print("\n".join([*found.lines(), f"{options.output}: columns with labels in {tagger.labels.scheme}"]))
+    labelled = pseudo_labels(tagger, read_incomplete(tagger, file, reading), least)
+    write_lines(options.output, output_lines(tagger, file, labelled.corpus, reading))
+    print("\n".join([*labelled.lines(), f"{options.output}: columns with labels in {tagger.labels.scheme}"]))
 
 
 def _is_folder(output: str | None) -> bool:

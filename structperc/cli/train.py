@@ -20,11 +20,11 @@ def frozen_imports() -> Iterator[None]:
     There are hundreds of thousands of these objects, and they live until the process ends: collecting them would take
     a fifth of the startup time of a training.
     """
-    enabled, known = gc.isenabled(), len(sys.modules)
+    enabled, loaded = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
-        if len(sys.modules) > known:  # else only other objects would be frozen
+        if len(sys.modules) > loaded:  # else only other objects would be frozen
             gc.freeze()
     finally:
         if enabled:
@@ -94,7 +94,7 @@ class TrainingCommand(NamedTuple):
             raise InputError(f"{self.command}: no configuration given; to start from a column file: {first}")
         if HELP_ALL in arguments:
             arguments = [*(arguments[:1] if not arguments[0].startswith("-") else []), HELP[1]]
-        elif any(one in HELP for one in arguments):
+        elif any(argument in HELP for argument in arguments):
             print("\n".join(self.help()))
             return
         command, options = (arguments[0], arguments[1:]) if arguments[0] in TRAININGS else (self.command, arguments)

@@ -114,9 +114,9 @@ class ContextEncoder(Encoder):
         if not inputs:
             raise InputError("inputs must contain at least one token embedder, such as WordEmbedding")
         self.inputs = nn.ModuleList(inputs)
-        self.n_inputs = sum(one.n_inputs for one in inputs)
-        self.input_width = sum(one.width for one in inputs)
-        self.extent = widest(one.extent for one in inputs)
+        self.n_inputs = sum(embedder.n_inputs for embedder in inputs)
+        self.input_width = sum(embedder.width for embedder in inputs)
+        self.extent = widest(embedder.extent for embedder in inputs)
 
     @property
     def embedders(self) -> list[TokenEmbedder]:
@@ -125,23 +125,23 @@ class ContextEncoder(Encoder):
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabularies of all token embedders."""
-        for one in self.embedders:
-            one.build_vocabulary(corpus)
+        for embedder in self.embedders:
+            embedder.build_vocabulary(corpus)
 
     def allocate(self, n_features: int) -> None:
         """Create the weights for features of all token embedders."""
-        for one in self.embedders:
-            one.allocate(n_features)
+        for embedder in self.embedders:
+            embedder.allocate(n_features)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all token embedders, concatenated."""
-        return [numbers for one in self.embedders for numbers in one.encode_inputs(corpus)]
+        return [numbers for embedder in self.embedders for numbers in embedder.encode_inputs(corpus)]
 
     def embed(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens without context, 0 in the padding."""
-        ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
+        ends = list(accumulate((embedder.n_inputs for embedder in self.embedders), initial=0))
         batches = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
-        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, batches, strict=True)]
+        vectors = [embedder(embedder.numbers(part)) for embedder, part in zip(self.embedders, batches, strict=True)]
         return padded_vectors(torch.cat(vectors, 1), batch)
 
 

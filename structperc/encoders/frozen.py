@@ -137,8 +137,8 @@ class FrozenVectors(TokenEmbedder):
         """Return the vectors of a file, or compute them and write the file."""
         folder = expand_path(str(self.cache))
         file = folder / f"vectors-{_digest(self.encoder, corpus, inputs)}.safetensors"
-        if (found := _read(file, (corpus.tokens, self.size))) is not None:
-            return found
+        if (cached := _read(file, (corpus.tokens, self.size))) is not None:
+            return cached
         vectors = self._vectors(corpus, inputs)
         if self.training:
             with write_errors(folder):
@@ -166,8 +166,11 @@ def _read(file: Path, shape: tuple[int, int]) -> Tensor | None:
 def _digest(encoder: Encoder, corpus: Corpus, inputs: Sequence[Ragged]) -> str:
     """Return a checksum of all that vectors depend on: options and weights of an encoder, its inputs, boundaries."""
     parts = [module for module in encoder.modules() if isinstance(module, TextModule)]
-    total = xxhash.xxh3_128(json.dumps([[class_path_of(type(one)), _plain_options(one)] for one in parts]).encode())
-    tensors = [*encoder.state_dict().values(), *(tensor for one in inputs for tensor in (one.ids, one.offsets))]
+    total = xxhash.xxh3_128(json.dumps([[class_path_of(type(part)), _plain_options(part)] for part in parts]).encode())
+    tensors = [
+        *encoder.state_dict().values(),
+        *(tensor for numbers in inputs for tensor in (numbers.ids, numbers.offsets)),
+    ]
     arrays = [tensor.cpu().contiguous().numpy() for tensor in tensors]
     for array in (*arrays, *(np.asarray(bounds, np.int64) for bounds in (corpus.starts, corpus.sentences))):
         total.update(f"{array.dtype} {array.shape}".encode())
@@ -199,13 +202,15 @@ def _batches(corpus: Corpus, inputs: Sequence[Ragged], device: str) -> Iterator[
             last=last,
             rows=torch.from_numpy(rows),
             words=Words(*torch.zeros(4, *real.shape, dtype=torch.int64)),
-            inputs=tuple(one.take(starts, stops) for one in inputs),
+            inputs=tuple(numbers.take(starts, stops) for numbers in inputs),
         )
         yield _to(batch, device), places, real
 
 
 def _to(batch: Batch, device: str) -> Batch:
     """Return what encoders read of a batch on a device."""
-    inputs = tuple(one._replace(ids=one.ids.to(device), offsets=one.offsets.to(device)) for one in batch.inputs)
+    inputs = tuple(
+        numbers._replace(ids=numbers.ids.to(device), offsets=numbers.offsets.to(device)) for numbers in batch.inputs
+    )
     names = ("lengths", "sentences", "first", "last")
     return batch._replace(inputs=inputs, **{name: getattr(batch, name).to(device) for name in names})

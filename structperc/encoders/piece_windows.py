@@ -59,7 +59,7 @@ class PieceWindows(NamedTuple):
             start, last = offsets[-1] + opening + closing, self.stop - 1
             runs.insert(1, (start + left[self.first], left[self.first + 1] - left[self.first]))
             runs.insert(3, (start + left[-1] + right[last], right[last + 1] - right[last]))
-        first, counts = (torch.from_numpy(np.stack(one, 1)) for one in zip(*runs, strict=True))
+        first, counts = (torch.from_numpy(np.stack(arrays, 1)) for arrays in zip(*runs, strict=True))
         return Ragged.from_counts(spread(counts.flatten(), first.flatten())[1], counts.sum(1))
 
 

@@ -96,8 +96,8 @@ def untrained_network(config: dict[str, Any]) -> nn.Module:
 def _set(config: Any) -> Iterator[str]:
     """Yield the names of the options that are set in a configuration, including nested ones."""
     if isinstance(config, list):
-        for one in config:
-            yield from _set(one)
+        for item in config:
+            yield from _set(item)
     if isinstance(config, dict):
         for option, value in config.items():
             if value:
@@ -113,21 +113,21 @@ def network_parts(network: nn.Module) -> list[tuple[nn.Module, int]]:
     """
     outer = list(_outer_lists(network))
     n = max(map(len, outer), default=0)
-    layers = [one for one in outer if len(one) == n]
-    found: list[tuple[nn.Module, int]] = []
+    layers = [modules for modules in outer if len(modules) == n]
+    parts: list[tuple[nn.Module, int]] = []
 
     def visit(module: nn.Module) -> None:
         for child in module.children():
-            if any(child is one for one in layers):
-                found.extend((layer, i) for i, layer in enumerate(child.children(), 1))
-            elif any(inner is one for one in layers for inner in child.modules()):
+            if any(child is layer_list for layer_list in layers):
+                parts.extend((layer, i) for i, layer in enumerate(child.children(), 1))
+            elif any(inner is layer_list for layer_list in layers for inner in child.modules()):
                 visit(child)
             else:
-                below = not any(depth for _, depth in found) or isinstance(child, nn.Embedding)
-                found.append((child, 0 if below else n))
+                below = not any(depth for _, depth in parts) or isinstance(child, nn.Embedding)
+                parts.append((child, 0 if below else n))
 
     visit(network)
-    return found
+    return parts
 
 
 def _outer_lists(module: nn.Module) -> Iterator[nn.ModuleList]:

@@ -72,8 +72,8 @@ class VocabularyEmbedder(TokenEmbedder):
 
     def load_state(self, state: list[str]) -> None:
         """Create a table of zeros for these strings; saved weights fill it."""
-        known = StringVocabulary.from_json(state, type(self).__name__)
-        self._set_table(known, torch.zeros(len(known), self.table_width))
+        vocabulary = StringVocabulary.from_json(state, type(self).__name__)
+        self._set_table(vocabulary, torch.zeros(len(vocabulary), self.table_width))
 
     def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
         self.known, self.table = known, nn.Parameter(table, requires_grad=self.trainable)
@@ -141,10 +141,10 @@ class WordEmbedding(VocabularyEmbedder):
         if vectors.shape[1] != self.width:
             raise InputError(f"{self.path}: vectors of width {vectors.shape[1]}, not {self.width}; set width to that")
         given = set(words)
-        known = StringVocabulary([*words, *(word for word in frequent.known if word not in given)])
-        table = torch.randn(len(known), self.width) * vectors.std()
+        vocabulary = StringVocabulary([*words, *(word for word in frequent.known if word not in given)])
+        table = torch.randn(len(vocabulary), self.width) * vectors.std()
         table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
-        self._set_table(known, table)
+        self._set_table(vocabulary, table)
 
     def source_files(self) -> list[str]:
         """Return the file of vectors, if there is one."""
@@ -199,8 +199,8 @@ class CharCNN(VocabularyEmbedder):
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of characters, and initialise their vectors."""
-        known = StringVocabulary.frequent("".join(corpus.columns["word"]), 1)
-        self._set_table(known, torch.zeros(len(known), self.characters))
+        vocabulary = StringVocabulary.frequent("".join(corpus.columns["word"]), 1)
+        self._set_table(vocabulary, torch.zeros(len(vocabulary), self.characters))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:

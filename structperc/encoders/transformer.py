@@ -195,8 +195,8 @@ class Transformer(Encoder):
             )
 
     def _check_layers(self, network: Any) -> None:
-        if self.layers > 1 and self.layers > (found := network.config.num_hidden_layers):
-            raise InputError(f"Transformer: layers must be <= {found}, those of {self.model}; got {self.layers}")
+        if self.layers > 1 and self.layers > (layers := network.config.num_hidden_layers):
+            raise InputError(f"Transformer: layers must be <= {layers}, those of {self.model}; got {self.layers}")
 
     def _max_pieces(self, limit: int | None) -> int:
         """Return the number of pieces in a window without its special tokens."""
@@ -221,7 +221,7 @@ class Transformer(Encoder):
                 f"Transformer: frozen_layers must be <= {self.n_layers}, the layers of {self.model}; got {layers}"
             )
         depth = -1 if layers is None else layers
-        self._frozen_parts = [self.network] if self.frozen else [part for part, own in parts if own <= depth]
+        self._frozen_parts = [self.network] if self.frozen else [part for part, layer in parts if layer <= depth]
         self.network.requires_grad_(True)
         for part in self._frozen_parts:
             part.requires_grad_(False)
@@ -250,24 +250,25 @@ class Transformer(Encoder):
         last word.
         """
         words = corpus.columns["word"]
-        known = list(dict.fromkeys(words))
-        _check_characters(corpus, known)
-        written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]
-        found = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
+        vocabulary = list(dict.fromkeys(words))
+        _check_characters(corpus, vocabulary)
+        written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in vocabulary]
+        encodings = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
         pieces = [
-            one.ids[: self.max_pieces] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)
+            encoding.ids[: self.max_pieces] or self._unknown(word, corpus)
+            for word, encoding in zip(vocabulary, encodings, strict=True)
         ]
         ids = torch.tensor([piece for ids in pieces for piece in ids], dtype=torch.int32)
         distinct = Ragged.from_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
-        number = {word: i for i, word in enumerate(known)}
-        own = distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))
+        number = {word: i for i, word in enumerate(vocabulary)}
+        word_pieces = distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))
         if self.within != "document":
-            return [own]
-        return [own, *pieces_around(corpus, own, self.context_pieces, self.max_pieces)]
+            return [word_pieces]
+        return [word_pieces, *pieces_around(corpus, word_pieces, self.context_pieces, self.max_pieces)]
 
     def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor:
         """Return the number of sub-word tokens of each token, with those of its context."""
-        return torch.stack([one.counts for one in inputs]).sum(0)
+        return torch.stack([numbers.counts for numbers in inputs]).sum(0)
 
     def _unknown(self, word: str, corpus: Corpus) -> list[int]:
         if self.unknown is None:
@@ -283,7 +284,7 @@ class Transformer(Encoder):
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the words, 0 in the padding."""
         pieces, *around = batch.inputs
-        offsets, *context = (one.offsets.cpu().numpy().astype(np.int64) for one in batch.inputs)
+        offsets, *context = (numbers.offsets.cpu().numpy().astype(np.int64) for numbers in batch.inputs)
         if len(offsets) == 1:
             B, T = batch.sentences.shape
             return torch.zeros(B, T, self.width, device=pieces.ids.device)
@@ -312,23 +313,23 @@ class Transformer(Encoder):
         """
         padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
         lengths = windows.counts.numpy()
-        order, found, begin, rows = np.argsort(-lengths, kind="stable"), [], np.empty_like(lengths), 0
+        order, vectors, begin, rows = np.argsort(-lengths, kind="stable"), [], np.empty_like(lengths), 0
         for start, stop in padded_groups(lengths[order], CPU_CALL if tokens.device.type == "cpu" else CALL):
             part = windows.select(torch.from_numpy(order[start:stop]))
             real = real_tokens(part.counts, int(part.counts.max())).to(tokens.device)
             ids = tokens.new_full(real.shape, padding).masked_scatter(real, tokens[part.ids.to(tokens.device)])
             hidden = self._hidden(ids, real.long())
             begin[order[start:stop]] = rows + np.arange(len(ids)) * ids.shape[1]
-            found.append(hidden.flatten(0, 1))
+            vectors.append(hidden.flatten(0, 1))
             rows += ids.numel()
-        return torch.cat(found), begin
+        return torch.cat(vectors), begin
 
     def _hidden(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Return the concatenated vectors (W, P, D) of the last layers for tokens (W, P) and their mask."""
         if self.layers == 1:
             return self.network(input_ids=tokens, attention_mask=real).last_hidden_state
-        found = self.network(input_ids=tokens, attention_mask=real, output_hidden_states=True)
-        return torch.cat(found.hidden_states[-self.layers :], 2)
+        output = self.network(input_ids=tokens, attention_mask=real, output_hidden_states=True)
+        return torch.cat(output.hidden_states[-self.layers :], 2)
 
 
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
@@ -341,11 +342,11 @@ def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
 
 def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], list[int]]:
     """Return the special tokens that the tokenizer adds before and after these words."""
-    found = tokenizer.encode(words, is_pretokenized=True)
-    own = [place for place, word in enumerate(found.word_ids) if word is not None]
-    if not own:
+    encoding = tokenizer.encode(words, is_pretokenized=True)
+    inside = [place for place, word in enumerate(encoding.word_ids) if word is not None]
+    if not inside:
         raise InputError(f"Transformer: the tokenizer produces no subword tokens for {' '.join(words[:5])} ...")
-    return found.ids[: own[0]], found.ids[own[-1] + 1 :]
+    return encoding.ids[: inside[0]], encoding.ids[inside[-1] + 1 :]
 
 
 def _check_characters(corpus: Corpus, words: Iterable[str]) -> None:

@@ -84,7 +84,7 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
 
     Raises InputError for a text of another form, a missing or empty value, and a key given twice.
     """
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for grid in grids:
         key, equals, text = grid.partition("=")
         key = key.removeprefix("--")
@@ -93,10 +93,10 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
         values = split_values(text)
         if not all(values):
             raise InputError(f"--grid {grid}: a value is empty; write KEY=V1,V2")
-        if key in found:
+        if key in by_key:
             raise InputError(f"--grid contains {key} twice; list all its values in one --grid")
-        found[key] = list(dict.fromkeys(values))
-    return found
+        by_key[key] = list(dict.fromkeys(values))
+    return by_key
 
 
 def split_values(text: str) -> list[str]:
@@ -123,10 +123,10 @@ def grid_rows(
     """
     rows = []
     for values in product(*grid.values()):
-        own = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
-        arguments = [*options, *(f"--{one}" for one in own)]
+        settings = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
+        arguments = [*options, *(f"--{setting}" for setting in settings)]
         pairs = tuple(zip(grid, values, strict=True))
-        rows.append(ExperimentRow(",".join(own), "fit", [*configs], arguments, [*seeds], values=pairs))
+        rows.append(ExperimentRow(",".join(settings), "fit", [*configs], arguments, [*seeds], values=pairs))
     return rows
 
 
@@ -231,15 +231,15 @@ def run_trial(
             return run, run.line(splits)
         command.append(f"--model.init_from={Path(source.folder) / 'model'}")
     command.append(f"--trainer.default_root_dir={folder}")
-    found, error = finished_run(folder), None
-    if found is None:
+    finished, error = finished_run(folder), None
+    if finished is None:
         error = fit(command, folder)
-        found = finished_run(folder)
-    if found is None:
+        finished = finished_run(folder)
+    if finished is None:
         run = Run(row, seed, command, None, None, error or f"{row.command} wrote no results.json")
     else:
-        results = json.loads((found / "results.json").read_text(encoding="utf-8"))
-        run = Run(row, seed, command, str(found), results, None)
+        results = json.loads((finished / "results.json").read_text(encoding="utf-8"))
+        run = Run(row, seed, command, str(finished), results, None)
     return run, run.line(splits) + kept
 
 
@@ -286,5 +286,5 @@ def failure_line(log: str, code: int) -> str:
     if code < 0:
         return f"ended by signal {-code}"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith("structperc: ")]
-    return (own or lines or [f"exit status {code}"])[-1].removeprefix("structperc: error: ")
+    messages = [line for line in lines if line.startswith("structperc: ")]
+    return (messages or lines or [f"exit status {code}"])[-1].removeprefix("structperc: error: ")

@@ -123,7 +123,7 @@ def foreign_run(row: ExperimentRow, seed: int | None, folder: Path, texts: Mappi
             predicted = predicted if text.scheme == "none" else _segments(predicted)
             scores = _scores(row.name, text, predicted)
         columns = {"word": text.words, "label": text.labels}
-        sentences = [dict(zip(columns, one, strict=True)) for one in zip(*columns.values(), strict=True)]
+        sentences = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         corpus = Corpus.from_sentences(sentences, text.documents.tolist(), name=path)
         write_predictions(folder, name, corpus, [label for sentence in predicted for label in sentence])
         entries[name] = {"file": path, **_entry(scores)}

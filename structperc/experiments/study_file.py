@@ -108,7 +108,7 @@ def read_study(file: str) -> Study:
     if not top["rows"]:
         raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")
     rows: list[ExperimentRow] = []
-    known: dict[str, MappingNode] = {}
+    nodes: dict[str, MappingNode] = {}
     for name, given in top["rows"].items():
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
@@ -120,7 +120,7 @@ def read_study(file: str) -> Study:
             continue
         if "costs" in row:
             raise InputError(f"{place}costs: a study measures the costs of its own trainings; leave it out")
-        compose(f"{file}{ROW}{name}", known)
+        compose(f"{file}{ROW}{name}", nodes)
         made = ExperimentRow(name, row.get("command", "fit"), [f"{file}{ROW}{name}"], [], seeds, row.get("init_from"))
         _check_start(made, rows, f"{place}init_from")
         rows.append(made)
@@ -170,7 +170,7 @@ def _with_sizes(rows: Sequence[ExperimentRow], sizes: Sequence[float | None] | N
         return [*rows]
     if not sizes or len(set(sizes)) < len(sizes):
         raise InputError(f"{file}: train_sizes: write different sizes, as in [250, 500, null], not {sizes}")
-    found = []
+    points = []
     for size in sizes:
         ending, value = (", all", "null") if size is None else (f", {size}", str(size))
         for row in rows:
@@ -179,8 +179,8 @@ def _with_sizes(rows: Sequence[ExperimentRow], sizes: Sequence[float | None] | N
                 continue
             point = row._replace(name=row.name + ending, curve=row.name, values=(option,))
             options, start = [*row.options, f"--{'='.join(option)}"], row.init_from and row.init_from + ending
-            found.append(point._replace(options=options, init_from=start))
-    return [*found, *(row for row in rows if row.predictions)]
+            points.append(point._replace(options=options, init_from=start))
+    return [*points, *(row for row in rows if row.predictions)]
 
 
 def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _check_start(row: ExperimentRow, above: Sequence[ExperimentRow], where: str)
         return
     if row.command != "fit":
         raise InputError(f"{where}: a re-ranker cannot start from another model; leave it out")
-    source = next((one for one in above if one.name == row.init_from and one.command == "fit"), None)
+    source = next((other for other in above if other.name == row.init_from and other.command == "fit"), None)
     if source is None:
         raise InputError(f"{where}: {row.init_from!r} is not a row above this one that fit trains")
     lacking = [seed for seed in row.seeds if seed not in source.seeds]
@@ -270,7 +270,7 @@ def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
     labels = list(filter(len, corpus.sentences_of(corpus.columns["label"])))
     if data.scheme != "none":
-        labels = [convert(one, data.scheme, "IOB2") for one in labels]
+        labels = [convert(tags, data.scheme, "IOB2") for tags in labels]
     return _digest(words_of(corpus)), _digest(labels)
 
 

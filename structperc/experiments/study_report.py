@@ -66,8 +66,8 @@ def numbers_of(run: Run, texts: Sequence[str], p: Numbers) -> Numbers:
     further = {f"{file}/{name}": x for file in files for name, x in results.get(file, {}).items()}
     speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
     costs = {key: {**results, **speed}.get(key) for key in (SIZE, *COSTS)}
-    known = {key: x for key, x in costs.items() if x is not None}
-    return {**results.get(split, {}), **by_type, **further, **known, **p}
+    measured = {key: x for key, x in costs.items() if x is not None}
+    return {**results.get(split, {}), **by_type, **further, **measured, **p}
 
 
 def results_by_row(
@@ -77,17 +77,17 @@ def results_by_row(
 
     `of_rows` are the tests of rows by text, {text: {row: tests}}; see `numbers_of` for the texts.
     """
-    found: dict[str, RowResults] = {}
+    by_name: dict[str, RowResults] = {}
     for run, p in zip(runs, tests, strict=True):
         name = run.row.name
-        if name not in found:
+        if name not in by_name:
             of_texts = {text: of_rows.get(text, {}).get(name, {}) for text in texts}
             merged = {f"{start}{key}": x for text, start in _starts(texts) for key, x in of_texts[text].items()}
-            found[name] = RowResults(run.row, [], [], merged)
-        found[name].runs.append(run)
+            by_name[name] = RowResults(run.row, [], [], merged)
+        by_name[name].runs.append(run)
         if run.results is not None:
-            found[name].numbers.append(numbers_of(run, texts, p))
-    return list(found.values())
+            by_name[name].numbers.append(numbers_of(run, texts, p))
+    return list(by_name.values())
 
 
 def _starts(texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -104,7 +104,7 @@ class TableColumn(NamedTuple):
 
 def score_columns(lines: Sequence[RowResults], measure: str) -> list[TableColumn]:
     """Return the columns for which some run has a number, except scores by type."""
-    known = {key for line in lines for numbers in (*line.numbers, line.tests) for key in numbers}
+    keys = {key for line in lines for numbers in (*line.numbers, line.tests) for key in numbers}
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
     heads = ("parameters", "model MB", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
     forms = (",.0f", ".1f", ".4g", ".1f", ",.0f", ",.0f", ",.0f")
@@ -115,7 +115,7 @@ def score_columns(lines: Sequence[RowResults], measure: str) -> list[TableColumn
     tests = {key: key.replace("_", " ") for key in (*ROW_TESTS, *TESTS)} | {"p_documents_holm": "p Holm"}
     made += [(key, TableColumn(head, _cell(key, ".2g"))) for key, head in tests.items()]
     made += [(key, TableColumn(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
-    return [*(column for key, column in made if key in known), TableColumn("runs", _runs)]
+    return [*(column for key, column in made if key in keys), TableColumn("runs", _runs)]
 
 
 def type_columns(lines: Sequence[RowResults]) -> list[TableColumn]:
@@ -225,12 +225,12 @@ def means(line: RowResults) -> dict[str, Any]:
 
     P-values of runs have a median only.
     """
-    found: dict[str, Any] = dict(line.tests)
+    values: dict[str, Any] = dict(line.tests)
     for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
-        found[key] = line.mean(key)
+        values[key] = line.mean(key)
         if key not in TESTS:
-            found[f"{key}_sd"] = line.spread(key)
-    return found
+            values[f"{key}_sd"] = line.spread(key)
+    return values
 
 
 def write_means(path: str, lines: Sequence[RowResults]) -> None:
@@ -244,9 +244,9 @@ def write_runs(path: str, lines: Sequence[RowResults]) -> None:
     for line in lines:
         numbers = iter(line.numbers)
         for run in line.runs:
-            found = {} if run.results is None else next(numbers)
+            scores = {} if run.results is None else next(numbers)
             about = {"row": line.row.name, "seed": run.seed, "run": run.folder or "", "error": run.error or ""}
-            flat.append({**about, **found})
+            flat.append({**about, **scores})
     write_records(path, flat)
 
 
@@ -330,8 +330,8 @@ def _legend(figure: Figure, ax: Axes, names: Sequence[str]) -> None:
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=8, frameon=False)
     figure.draw_without_rendering()
-    for one in figure.axes:
-        plain_log_ticks(one.xaxis, 9 if len(figure.axes) == 1 else 4)
+    for axes in figure.axes:
+        plain_log_ticks(axes.xaxis, 9 if len(figure.axes) == 1 else 4)
 
 
 def _legend_height(names: int) -> float:

@@ -62,19 +62,19 @@ class Significance:
         `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, `p_documents_holm`, as far as there are runs
         for them.
         """
-        found = {name: self._interval(of_row) for name, of_row in _by_row(runs).items()}
+        by_row = {name: self._interval(of_row) for name, of_row in _by_row(runs).items()}
         for name, of_row in _by_row(runs).items():
             if of_row[0].row.learner != self.baseline:
-                found[name] |= self._row(of_row, self._baseline(of_row[0].row, runs))
-        tested = [tests for tests in found.values() if "p_documents" in tests]
+                by_row[name] |= self._row(of_row, self._baseline(of_row[0].row, runs))
+        tested = [tests for tests in by_row.values() if "p_documents" in tests]
         for tests, p in zip(tested, holm([tests["p_documents"] for tests in tested]), strict=True):
             tests["p_documents_holm"] = p
-        return found
+        return by_row
 
     def _interval(self, runs: Sequence[Run]) -> dict[str, float]:
-        found = [self._predictions(run) for run in runs if self._has_score(run)]
-        counts = [one.counts for one in found if one is not None]
-        if not counts or len(counts) < len(found) or len({one.shape for one in counts}) > 1:
+        predictions = [self._predictions(run) for run in runs if self._has_score(run)]
+        counts = [prediction.counts for prediction in predictions if prediction is not None]
+        if not counts or len(counts) < len(predictions) or len({array.shape for array in counts}) > 1:
             return {}
         low, high = score_interval(np.stack(counts))
         return {"score_low": low, "score_high": high}
@@ -87,15 +87,15 @@ class Significance:
         if not pairs:
             return {}
         p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
-        found = {} if p_seeds is None else {"p_seeds": p_seeds}
+        seed_test = {} if p_seeds is None else {"p_seeds": p_seeds}
         predictions = [(self._predictions(run), self._predictions(other)) for run, other in pairs]
         counts = [(a.counts, b.counts) for a, b in predictions if a is not None and b is not None]
         if len(counts) < len(pairs) or any(a.shape != b.shape for a, b in counts):
-            return found
+            return seed_test
         ours, theirs = (np.stack(each) for each in zip(*counts, strict=True))
         test = paired_bootstrap(theirs, ours)
         interval = {"difference": test.difference, "difference_low": test.low, "difference_high": test.high}
-        return {**interval, **found, "p_documents": test.p}
+        return {**interval, **seed_test, "p_documents": test.p}
 
     def _has_score(self, run: Run) -> bool:
         """Return False for a failed run, and for another system without predictions of this text."""
@@ -110,13 +110,13 @@ class Significance:
         if ours is None or theirs is None:
             return {}
         alike = ours.own.text == theirs.own.text
-        one, base = (ours.own, theirs.own) if alike else (ours.iob2, theirs.iob2)
-        if one.text != base.text:
+        mine, base = (ours.own, theirs.own) if alike else (ours.iob2, theirs.iob2)
+        if mine.text != base.text:
             raise InputError(
                 f"{run.folder}: its predictions are not of the text and gold labels of those of "
                 f"{base.system.name}: the data have changed in between; run the study in another folder (--root)"
             )
-        tests = base.system.against(one.system)
+        tests = base.system.against(mine.system)
         return {"p_tokens": tests.tokens.p, "p_sentences": tests.sentences.p}
 
     def _predictions(self, run: Run | None) -> RunPredictions | None:
@@ -140,35 +140,35 @@ def _compare_with_gold(
         (system,) = evaluate_systems(gold, [predicted], "none", [name])
         return CorrectTokens(hash((str(words), str(gold))), system)
 
-    own = correct_tokens(gold, predicted)
+    as_given = correct_tokens(gold, predicted)
     try:
         iob2 = correct_tokens(list(map(to_iob2, gold)), list(map(to_iob2, predicted)))
-        found: list[tuple[set[Any], set[Any]]]  # for each sentence
-        found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
+        sentences: list[tuple[set[Any], set[Any]]]  # for each sentence
+        sentences = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
     except InputError:  # labels without segments
-        iob2 = own
-        found = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
-    counts = np.array([[len(a & b), len(b), len(a)] for a, b in found], np.int64).reshape(-1, 3)
-    return RunPredictions(own, iob2, sum_by_document(counts, documents))
+        iob2 = as_given
+        sentences = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
+    counts = np.array([[len(a & b), len(b), len(a)] for a, b in sentences], np.int64).reshape(-1, 3)
+    return RunPredictions(as_given, iob2, sum_by_document(counts, documents))
 
 
 def _by_row(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
+    by_name: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.row.name, []).append(run)
-    return found
+        by_name.setdefault(run.row.name, []).append(run)
+    return by_name
 
 
 def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:
     """Return pairs of runs of the same seed; a row with a single run is paired with all runs of the baseline."""
     if len(runs) == 1 and len(runs[0].row.seeds) == 1:
         return [(runs[0], other) for other in baseline]
-    found = [(run, partner(run, baseline)) for run in runs]
-    return [(run, other) for run, other in found if other is not None]
+    pairs = [(run, partner(run, baseline)) for run in runs]
+    return [(run, other) for run, other in pairs if other is not None]
 
 
 def partner(run: Run, baseline: Sequence[Run]) -> Run | None:
     """Return the run of the baseline to compare with: that of the same seed, or the only one."""
     if len(baseline) == 1 and len(baseline[0].row.seeds) == 1:
         return baseline[0]
-    return next((one for one in baseline if one.seed == run.seed), None)
+    return next((other for other in baseline if other.seed == run.seed), None)

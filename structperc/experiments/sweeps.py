@@ -60,27 +60,27 @@ class Point(NamedTuple):
 
 def points_of(runs: Sequence[Run]) -> list[Point]:
     """Return the runs by row, in the order of the first of each."""
-    found = {run.row.name: Point(run.row, []) for run in runs}
+    points = {run.row.name: Point(run.row, []) for run in runs}
     for run in runs:
-        found[run.row.name].runs.append(run)
-    return list(found.values())
+        points[run.row.name].runs.append(run)
+    return list(points.values())
 
 
 def sweep_lines(found: Sequence[Point]) -> Iterator[str]:
     """Yield a line per point: dev score and sentence accuracy in per cent, epochs and seconds, as means over seeds."""
     keys = short_keys(key for key, _ in found[0].row.values)
-    several = max(len(one.runs) for one in found) > 1
+    several = max(len(p.runs) for p in found) > 1
     rows = [[*keys, "dev score", "sentences", "epochs", "seconds", "std" if several else ""]]
-    for one in found:
-        if one.error is None:
-            results = [run.results for run in one.runs if run.results is not None]
+    for point in found:
+        if point.error is None:
+            results = [run.results for run in point.runs if run.results is not None]
             correct = fmean(each["dev"]["sentence_accuracy"] for each in results)
             effort = [f"{fmean(each[name] for each in results):.1f}" for name in ("epochs", "seconds")]
-            spread = percent(stdev(one.scores)) if len(one.scores) > 1 else ""
-            cells = [percent(one.score), percent(correct), *effort, spread]
+            spread = percent(stdev(point.scores)) if len(point.scores) > 1 else ""
+            cells = [percent(point.score), percent(correct), *effort, spread]
         else:
-            cells = [*[""] * 5, f"failed: {one.error}"]
-        rows.append([*(value for _, value in one.row.values), *cells])
+            cells = [*[""] * 5, f"failed: {point.error}"]
+        rows.append([*(value for _, value in point.row.values), *cells])
     return text_table(rows, "<" * len(keys) + ">>>>><")
 
 
@@ -92,16 +92,16 @@ def plot_sweep(found: Sequence[Point]) -> Figure:
     """
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = figure.subplots()
-    places = _draw_scale(ax, list(dict.fromkeys(one.row.values[0][1] for one in found)))
-    for number, others in enumerate(dict.fromkeys(one.row.values[1:] for one in found)):
-        points = [(places[one.row.values[0][1]], one) for one in found if one.row.values[1:] == others and one.scores]
+    places = _draw_scale(ax, list(dict.fromkeys(p.row.values[0][1] for p in found)))
+    for number, others in enumerate(dict.fromkeys(p.row.values[1:] for p in found)):
+        points = [(places[p.row.values[0][1]], p) for p in found if p.row.values[1:] == others and p.scores]
         points.sort(key=lambda pair: pair[0])
         label = escape_dollars(", ".join(f"{key}={value}" for key, value in others))
-        x, y = [place for place, _ in points], [100 * one.score for _, one in points]
+        x, y = [place for place, _ in points], [100 * p.score for _, p in points]
         (line,) = ax.plot(x, y, label=label, **series_style(number))
-        for place, one in points:
-            if len(one.scores) > 1:
-                y = [100 * score for score in one.scores]
+        for place, point in points:
+            if len(point.scores) > 1:
+                y = [100 * score for score in point.scores]
                 ax.plot([place] * len(y), y, ".", color=line.get_color())
     if ax.get_xscale() == "log":
         plain_log_ticks(ax.xaxis)
@@ -224,10 +224,10 @@ class SweepRun(NamedTuple):
         done = yield from run_trials(
             steps, "points", root, SPLITS, self.holdout_options, lambda runs: self._write(root, runs)
         )
-        found = points_of(done)
-        write_figure(str(root / FIGURE), plot_sweep(found))
-        yield from ("", *sweep_lines(found), "")
-        best = best_of(found, root)
+        points = points_of(done)
+        write_figure(str(root / FIGURE), plot_sweep(points))
+        yield from ("", *sweep_lines(points), "")
+        best = best_of(points, root)
         yield f"best: {best.row.name}, dev score {100 * best.score:.2f}"
         final = best.runs
         if self.holdout:
@@ -265,7 +265,7 @@ class SweepRun(NamedTuple):
 
 def best_of(found: Sequence[Point], folder: Path) -> Point:
     """Return the point with the highest score, the first of equal ones. Raises InputError if all points failed."""
-    whole = [one for one in found if one.error is None]
+    whole = [point for point in found if point.error is None]
     if not whole:
         raise InputError(f"sweep: no point could be trained; {found[0].row.name}: {found[0].error} (see {folder})")
     return max(whole, key=lambda one: one.score)

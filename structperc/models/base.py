@@ -158,9 +158,9 @@ class Model(nn.Module, Predictor):
             labels.append((batch.rows, best))
             if confident:
                 probabilities.append((batch.rows, *self.confidences(batch, best)))
-            if (found := self.probable_segments(batch, min_probability)) is not None:
+            if (probable := self.probable_segments(batch, min_probability)) is not None:
                 with_spans = True
-                spans.extend(corpus_spans(corpus, batch.rows, found, self.labels.type_names))
+                spans.extend(corpus_spans(corpus, batch.rows, probable, self.labels.type_names))
         prediction = Prediction(flat_labels(corpus, self.labels, labels), None, None)
         CorpusLimits.read(corpus, self.labels).check_predicted(prediction.labels)
         if confident:
@@ -190,7 +190,7 @@ class Model(nn.Module, Predictor):
         """Return the labels that number the gold labels of a corpus: the model's, then unknown ones."""
         if "label" not in corpus.columns:
             return self.labels
-        unknown = {one.type for one in corpus.dropped} - set(self.labels.type_names)
+        unknown = {span.type for span in corpus.dropped} - set(self.labels.type_names)
         further = [encode_spans([Span(kind, 0, 1)], 1, self.labels.scheme)[0] for kind in unknown]
         return self.labels.extended([*corpus.factorize("label").distinct, *further])
 
@@ -306,8 +306,8 @@ class Model(nn.Module, Predictor):
             check_weights(without_weights(), weights)
         model = without_weights()
         model.unit, model.training_files = config["unit"], check_training_files(config.get(TRAINING_FILES, {}))
-        own = {name: t for name, t in model.state_dict().items() if name.startswith(CRITERION)}
-        model.load_state_dict({**own, **weights})
+        of_criterion = {name: t for name, t in model.state_dict().items() if name.startswith(CRITERION)}
+        model.load_state_dict({**of_criterion, **weights})
         check_entry(config.get(PREDICTOR), model)
         return model.eval()
 
@@ -380,14 +380,14 @@ def device_of(module: nn.Module) -> torch.device:
 
 def restriction_of(batch: Batch, limits: CorpusLimits) -> Restriction | None:
     """Return the restriction of some sequences of a corpus, on a CPU; None without limits."""
-    found = Restriction()
+    restriction = Restriction()
     if limits.masks is not None:
         places, real = padded_places(torch.from_numpy(limits.corpus.starts)[batch.rows], batch.lengths)
-        found = Restriction(torch.from_numpy(limits.masks)[places] | ~real.unsqueeze(2))
+        restriction = Restriction(torch.from_numpy(limits.masks)[places] | ~real.unsqueeze(2))
     if limits.spans:
         spans = [limits.spans.get(row, ()) for row in batch.rows.tolist()]
-        found = found.without(spans, batch.first, batch.lengths, limits.labels, limits.slots)
-    return None if found.possible is None else found
+        restriction = restriction.without(spans, batch.first, batch.lengths, limits.labels, limits.slots)
+    return None if restriction.possible is None else restriction
 
 
 def inference_batch_size(corpus: Corpus) -> int:

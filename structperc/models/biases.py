@@ -79,8 +79,8 @@ class Biases:
             InputError: An unknown name.
         """
         if name is not None and name not in self.decoders:
-            known = f"; it has {', '.join(self.decoders)}" if self.decoders else ""
-            raise InputError(f"the model has no bias {name!r}{known}; fit one with structperc calibrate")
+            names = f"; it has {', '.join(self.decoders)}" if self.decoders else ""
+            raise InputError(f"the model has no bias {name!r}{names}; fit one with structperc calibrate")
         self.default = name
 
     def current(self, decoder: Decoder) -> Decoder:

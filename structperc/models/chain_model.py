@@ -223,7 +223,7 @@ class ChainModel(Model):
             raise InputError(f"k must be >= 1, got {k}")
         corpus = self.read(sentences)
         empty = LabelSequence([], 0.0, 0.0 if self.probabilistic else None)
-        found = [[empty] for _ in range(len(corpus))]
+        sequences = [[empty] for _ in range(len(corpus))]
         n = max(k, self.decoder.k) if self.nonlocal_features else k
 
         def possible(batch: Batch) -> int:
@@ -232,9 +232,9 @@ class ChainModel(Model):
         with bar(None, "searching label sequences", len(corpus)) as shown:
             for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
                 for row, best in zip(batch.rows.tolist(), _kbest(self, batch, possible(batch), k), strict=True):
-                    found[row] = best
+                    sequences[row] = best
                 shown.update(len(batch.rows))
-        return found
+        return sequences
 
     @torch.no_grad()
     def marginals(self, sentences: Iterable[Sentence] | Corpus) -> list[Tensor]:
@@ -248,11 +248,11 @@ class ChainModel(Model):
         """
         self.check_probabilistic()
         corpus = self.read(sentences)
-        found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
+        tables = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self.scaled(self(batch))), strict=True):
-                found[int(row)] = table[:length]
-        return found
+                tables[int(row)] = table[:length]
+        return tables
 
     def probable_segments(self, batch: Batch, min_probability: float | None) -> ProbableSegments | None:
         """Return all segments with a probability above a number, or those of the decoder `SegmentThreshold`.
@@ -321,10 +321,10 @@ def _kbest(model: ChainModel, batch: Batch, n: int, k: int) -> list[list[LabelSe
     lattice = model(batch)
     best = model.rescore(batch, kbest(lattice, n))
     log_z = log_partition(model.scaled(lattice)) if model.probabilistic else None
-    found = []
+    sequences = []
     for b, length in enumerate(batch.lengths.tolist()):
         labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
         logs = [None] * len(scores) if log_z is None else (scores / (model.temperature or 1.0) - log_z[b]).tolist()
         names = [model.labels.decode(path) for path in labels]
-        found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
-    return found
+        sequences.append([LabelSequence(*values) for values in zip(names, scores.tolist(), logs, strict=True)])
+    return sequences

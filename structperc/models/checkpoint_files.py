@@ -97,8 +97,8 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
     if not isinstance(config, dict) or not isinstance(arrays, dict):
         raise InputError(f"{path}: the entry {MODEL!r} is damaged; use another checkpoint, or train again")
     if config.get("format") != FORMAT:
-        found = config.get("format")
-        raise InputError(f"{path}: its model has format {found}, this version reads {FORMAT}: train the model again")
+        number = config.get("format")
+        raise InputError(f"{path}: its model has format {number}, this version reads {FORMAT}: train the model again")
     weights = {name: tensor for name, tensor in saved["state_dict"].items() if not name.startswith(CRITERION)}
     return config, {**weights, **arrays}
 

@@ -56,7 +56,7 @@ def model_card(
         results: Scores in the form of the hub.
     """
     kind = config["class"].rpartition(".")[2]
-    weights = sum(math.prod(one.shape) for part, one in arrays.items() if not part.startswith(FEATURE_PREFIX))
+    weights = sum(math.prod(array.shape) for part, array in arrays.items() if not part.startswith(FEATURE_PREFIX))
     data = ModelCardData(
         library_name=LIBRARY,
         pipeline_tag="token-classification",
@@ -99,7 +99,9 @@ def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> 
     sentence = _written(row if further else [*WORDS])
     python = f'from {module} import {kind}\n\ntagger = {kind}.load("model"{_option(trusted)})\n'
     text = "\\n".join(" ".join([word, *["_"] * len(further)]) for word in WORDS)
-    shell = f"printf '{text}\\n' > new.txt\nstructperc tag model new.txt{''.join(f' --trust {one}' for one in trusted)}"
+    shell = (
+        f"printf '{text}\\n' > new.txt\nstructperc tag model new.txt{''.join(f' --trust {name}' for name in trusted)}"
+    )
     parts = [
         f"{PLACE}\n\nThe model is this folder, here called `model`.\n\n{END}",
         f"It runs code of {', '.join(map(code, trusted))}." if trusted else "",
@@ -121,14 +123,14 @@ def _written(given: Any) -> str:
 
 def foreign_modules(config: Any) -> list[str]:
     """Return the modules outside of this library whose classes a saved model contains."""
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     open_ = [{**config, CLASS: config["class"]}]
     while open_:
-        one = open_.pop()
-        if isinstance(one, dict) and isinstance(path := one.get(CLASS), str) and "." in path:
-            found[path.rpartition(".")[0]] = None
-        open_ += one.values() if isinstance(one, dict) else one if isinstance(one, list) else []
-    return sorted(module for module in found if module.partition(".")[0] != LIBRARY)
+        value = open_.pop()
+        if isinstance(value, dict) and isinstance(path := value.get(CLASS), str) and "." in path:
+            modules[path.rpartition(".")[0]] = None
+        open_ += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return sorted(module for module in modules if module.partition(".")[0] != LIBRARY)
 
 
 def hub_card(

@@ -107,10 +107,12 @@ def _suggestion(folder: Path) -> str:
     below = (
         file.parent for pattern in SUBFOLDERS for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file()
     )
-    found = [str(one) for one in islice(below, 2)]
-    if not found:
+    folders = [str(path) for path in islice(below, 2)]
+    if not folders:
         return ""
-    return f"; did you mean {found[0]}?" if len(found) == 1 else f"; use one of its subfolders, such as {found[0]}"
+    return (
+        f"; did you mean {folders[0]}?" if len(folders) == 1 else f"; use one of its subfolders, such as {folders[0]}"
+    )
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -137,12 +139,12 @@ def check_entries(config: dict[str, Any]) -> None:
 
 def bias_entries(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the biases, the default bias and the temperature that a configuration has. Raises InputError."""
-    found = {name: config[name] for name in BIAS_ENTRIES if name in config}
-    for name, value in found.items():
+    entries = {name: config[name] for name in BIAS_ENTRIES if name in config}
+    for name, value in entries.items():
         check_value(value, BIAS_ENTRIES[name], name)
-    if not 0 < (temperature := found.get(TEMPERATURE, 1.0)) < float("inf"):
+    if not 0 < (temperature := entries.get(TEMPERATURE, 1.0)) < float("inf"):
         raise InputError(f"{TEMPERATURE} must be > 0 and finite, got {temperature}")
-    return found
+    return entries
 
 
 def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -155,7 +157,9 @@ def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> di
 
 def arrays_of_features(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Return the arrays of a model's features, by their names there."""
-    return {name.removeprefix(FEATURE_PREFIX): one for name, one in arrays.items() if name.startswith(FEATURE_PREFIX)}
+    return {
+        name.removeprefix(FEATURE_PREFIX): array for name, array in arrays.items() if name.startswith(FEATURE_PREFIX)
+    }
 
 
 def add_checksums(config: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -190,17 +194,17 @@ def quantize_tables(arrays: NamedArrays, width: TableType) -> tuple[dict[str, np
     Rows of zeros are omitted if that saves space. With int8 weights are multiples of 1/127 of the largest one of their
     row. Raises InputError for weights that are too large for float16.
     """
-    found: dict[str, np.ndarray] = {}
+    quantized: dict[str, np.ndarray] = {}
     entries: dict[str, dict[str, Any]] = {}
     for name, table in arrays.items():
         rows = np.flatnonzero(table.any(1)).astype(np.int32)
         sparse = rows.nbytes + len(rows) * table[:1].nbytes < table.nbytes
         if sparse:
-            found[name + ROWS] = rows
+            quantized[name + ROWS] = rows
         if sparse or width != "float32":
             entries[name] = {"width": width, "rows": len(table)}
-        found |= _with_width(name, table[rows] if sparse else table, width)
-    return found, entries
+        quantized |= _with_width(name, table[rows] if sparse else table, width)
+    return quantized, entries
 
 
 def table_array_names(entries: Mapping[str, Any]) -> list[str]:
@@ -217,8 +221,8 @@ def dequantize_tables(entries: Mapping[str, Any], arrays: NamedArrays) -> dict[s
 
     Raises InputError for arrays that do not fit the entries.
     """
-    own = table_array_names(entries)
-    found = {name: array for name, array in arrays.items() if name not in own}
+    names = table_array_names(entries)
+    dequantized = {name: array for name, array in arrays.items() if name not in names}
     for name, entry in entries.get(TABLES, {}).items():
         table, rows, scale = (arrays.get(name + end) for end in ("", ROWS, SCALE))
         if table is None or table.ndim != 2 or table.dtype != np.dtype(entry["width"]):
@@ -230,9 +234,9 @@ def dequantize_tables(entries: Mapping[str, Any], arrays: NamedArrays) -> dict[s
             )
         if entry["width"] == "int8" and (scale is None or scale.shape != rows.shape or scale.dtype != np.float32):
             raise InputError(f"{TABLES}: the weights {name} need a float32 scale for each row")
-        found[name] = np.zeros((entry["rows"], table.shape[1]), np.float32)
-        found[name][rows] = table if scale is None else table * scale[:, None]
-    return found
+        dequantized[name] = np.zeros((entry["rows"], table.shape[1]), np.float32)
+        dequantized[name][rows] = table if scale is None else table * scale[:, None]
+    return dequantized
 
 
 def _with_width(name: str, table: np.ndarray, width: TableType) -> dict[str, np.ndarray]:

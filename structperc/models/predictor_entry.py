@@ -51,8 +51,12 @@ def predictor_entry(model: Any) -> dict[str, Any] | None:
         return None
     names = {parameter: name for name, parameter in model.named_parameters()}
     weights = {name: names.get(weight) for name, weight in form.weights.items()}
-    own = form.segments
-    segments = {} if own is None else {name: own.options for name, one in model.named_modules() if one is own.part}
+    scorer = form.segments
+    segments = (
+        {}
+        if scorer is None
+        else {name: scorer.options for name, module in model.named_modules() if module is scorer.part}
+    )
     if None in (*weights.values(), *segments.values()):
         return None
     biases = {name: decoder.compiled() for name, decoder in {NO_BIAS: model.decoder, **model.biases.decoders}.items()}
@@ -66,9 +70,9 @@ def predictor_entry(model: Any) -> dict[str, Any] | None:
 
 def _reads_text(model: Any) -> bool:
     """Return True for features without weights in the data, and without document attributes of other packages."""
-    modules = [type(one).__module__ for one in model.features.documents.values()]
+    modules = [type(function).__module__ for function in model.features.documents.values()]
     # sums of features with weights differ from those of tensors in the last bits
-    return model.features.index.weighted is None and all(one.startswith("structperc.features.") for one in modules)
+    return model.features.index.weighted is None and all(name.startswith("structperc.features.") for name in modules)
 
 
 def check_entry(given: Any, model: Any) -> None:
@@ -94,10 +98,10 @@ def weight_tables(
     """Return the weights of labels and label pairs, given all arrays of the entry; None for some that do not fit."""
     L = len(labels)
     shapes = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
-    found = {name: arrays[entry.weights[name]] for name in shapes if name in entry.weights}
-    if "node" not in found or not all(_is_table(array, shapes[name]) for name, array in found.items()):
+    tables = {name: arrays[entry.weights[name]] for name in shapes if name in entry.weights}
+    if "node" not in tables or not all(_is_table(array, shapes[name]) for name, array in tables.items()):
         return None
-    return WeightTables(*(found.get(name, np.empty((0, width), np.float32)) for name, (_, width) in shapes.items()))
+    return WeightTables(*(tables.get(name, np.empty((0, width), np.float32)) for name, (_, width) in shapes.items()))
 
 
 def segment_weights(
@@ -128,7 +132,7 @@ def _is_table(array: np.ndarray, shape: tuple[int, int]) -> bool:
 def _state(config: Mapping[str, Any], part: str) -> Any:
     """Return the state in the description of a part, which has the names of the parts around it before its own."""
     first, *others = part.split(".")
-    found = config[first]
+    entry = config[first]
     for name in others:
-        found = found[OPTIONS][name]
-    return found[STATE]
+        entry = entry[OPTIONS][name]
+    return entry[STATE]

@@ -58,8 +58,8 @@ def write_folder(
     config = {**config, TABLES: tables} if tables else config
     try:
         # Parts may share a part, such as a lexicon; safetensors needs copies of tensors with several names.
-        found: dict[int, Tensor] = {}
-        unshared = {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
+        by_address: dict[int, Tensor] = {}
+        unshared = {n: t if by_address.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
         save_file(unshared, folder / WEIGHTS)
     except SafetensorError as error:
         raise OSError(str(error)) from None
@@ -124,11 +124,11 @@ def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
         raise InputError(f"unexpected weights {min(unknown)}")
     any_size = tuple(f"{prefix}." for prefix, module in modules.items() if getattr(module, "any_size", False))
     for name, given in weights.items():
-        own = state[name]
-        same = own.dtype == given.dtype or (own.is_floating_point() and given.is_floating_point())
-        if not same or (own.shape != given.shape and not name.startswith(any_size)):
-            found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
-            raise InputError(f"weights {name}: expected {expected}, got {found}")
+        parameter = state[name]
+        same = parameter.dtype == given.dtype or (parameter.is_floating_point() and given.is_floating_point())
+        if not same or (parameter.shape != given.shape and not name.startswith(any_size)):
+            got, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, parameter))
+            raise InputError(f"weights {name}: expected {expected}, got {got}")
 
 
 # -- pruning -------------------------------------------------------------------------------------------------

@@ -109,10 +109,10 @@ class CandidateScorer:
         none, unless the criterion needs the best path only.
         """
         lattice = self.criterion.augment(compared.lattice, compared.gold)
-        found = self.candidates(lattice)
+        training = self.candidates(lattice)
         if compared.allowed is None or (lattice is compared.lattice and self.criterion.min_candidates < 2):
-            return found
-        return with_rival(found, lattice, compared.allowed)
+            return training
+        return with_rival(training, lattice, compared.allowed)
 
     def score(self, batch: Batch, compared: ComparedSequences, candidates: Candidates) -> Scored:
         """Return gold and candidates of `compared` with their scores, with gradients.
@@ -203,10 +203,10 @@ def with_rival(candidates: Candidates, lattice: Lattice, allowed: Tensor) -> Can
     only = torch.ones_like(allowed)  # at the token where the path leaves the allowed ones, only its label
     rows, t = torch.arange(len(place), device=place.device), place // L
     only[rows, t] = nn.functional.one_hot(place % L, L).bool()
-    found = viterbi(allow(lattice, only))[1]
+    winner = viterbi(allow(lattice, only))[1]
     changed = missing.clone()
     labels, scores, valid = labels.clone(), scores.clone(), valid.clone()
-    labels[:, -1] = found.where(changed[:, None], labels[:, -1])
+    labels[:, -1] = winner.where(changed[:, None], labels[:, -1])
     scores[:, -1] = best.where(changed, scores[:, -1])
     valid[:, -1] = (best > -torch.inf).where(changed, valid[:, -1])
     return Candidates(labels, scores, valid)

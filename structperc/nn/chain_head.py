@@ -71,9 +71,9 @@ class ChainHead(Head):
         transitions: bool = True,
         scheme: str = "IOB2",
     ) -> None:
-        own = label_set(labels, scheme)
-        super().__init__(own, len(own), criterion, nonlocal_features, search, decoder)
-        L, self.trains_transitions = len(own), transitions
+        names = label_set(labels, scheme)
+        super().__init__(names, len(names), criterion, nonlocal_features, search, decoder)
+        L, self.trains_transitions = len(names), transitions
         self.start_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)
         self.transitions = nn.Parameter(torch.zeros(L, L), requires_grad=transitions)
         self.end_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)

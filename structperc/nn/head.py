@@ -225,8 +225,8 @@ class Head(nn.Module, ABC):
         restriction = row_restriction(allowed, forbidden, places, batch, self.labels)
         batch, lattice = batch._replace(restriction=restriction), restriction(lattice)
         if self.nonlocal_features:
-            found = self._ranked(inputs, places, batch, lattice, 1)
-            scores, labels = found.scores[:, 0], found.labels[:, 0]
+            ranked = self._ranked(inputs, places, batch, lattice, 1)
+            scores, labels = ranked.scores[:, 0], ranked.labels[:, 0]
         else:
             scores, labels = self._search(_best, inputs, places, lattice)
             labels = restriction.labels(labels)
@@ -261,13 +261,13 @@ class Head(nn.Module, ABC):
     def _ranked(self, inputs: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """Return the k best label sequences of the chains, by total score; `lattice` has the batch's restriction."""
         search = KBest(max(k, self.decoder.k) if self.nonlocal_features else k)
-        found = self._search(search, inputs, places, lattice)
+        candidates = self._search(search, inputs, places, lattice)
         if batch.restriction is not None:
-            found = found._replace(labels=batch.restriction.labels(found.labels))
+            candidates = candidates._replace(labels=batch.restriction.labels(candidates.labels))
         if self.nonlocal_features:
-            more = self.scorer.nonlocal_scores(batch, found.labels, found.valid)
-            found = Candidates(*(part[:, :k] for part in best_first(found, found.scores + more)))
-        return found
+            more = self.scorer.nonlocal_scores(batch, candidates.labels, candidates.valid)
+            candidates = Candidates(*(part[:, :k] for part in best_first(candidates, candidates.scores + more)))
+        return candidates
 
     def _search(
         self, search: Callable[[Lattice], SearchResult], inputs: Tensor, places: TokenPositions, lattice: Lattice
@@ -289,9 +289,9 @@ class Head(nn.Module, ABC):
         """
         self._check_probabilistic()
         places, _, lattice = self._read(inputs, mask, None, sentences)
-        found = marginals(lattice)
-        order = places.order[:, :, None].expand_as(found)
-        return torch.zeros_like(found).scatter(1, order, found)
+        probabilities = marginals(lattice)
+        order = places.order[:, :, None].expand_as(probabilities)
+        return torch.zeros_like(probabilities).scatter(1, order, probabilities)
 
     @torch.no_grad()
     def confidence(self, inputs: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
@@ -322,9 +322,9 @@ class Head(nn.Module, ABC):
         """
         self._check_probabilistic()
         places, batch, lattice = self._read(inputs, mask, None, sentences)
-        own = places.gather(labels).where(places.mask, 0)
+        chain_labels = places.gather(labels).where(places.mask, 0)
         boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
-        return places.scatter(confidence_within(lattice, own, boundaries, self.labels), torch.nan)
+        return places.scatter(confidence_within(lattice, chain_labels, boundaries, self.labels), torch.nan)
 
     @torch.no_grad()
     def entities(
@@ -360,10 +360,10 @@ class Head(nn.Module, ABC):
         places, batch, lattice = self._read(inputs, mask, None, sentences)
         boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
         labels = self._search(_best, inputs, places, lattice)[1]
-        found = entities(lattice, labels, boundaries, self.labels, min_probability)
+        sequences = entities(lattice, labels, boundaries, self.labels, min_probability)
         return [
-            one._replace(spans=[s._replace(start=at[s.start], end=at[s.end - 1] + 1) for s in one.spans])
-            for one, at in zip(found, places.order.tolist(), strict=True)
+            sequence._replace(spans=[s._replace(start=at[s.start], end=at[s.end - 1] + 1) for s in sequence.spans])
+            for sequence, at in zip(sequences, places.order.tolist(), strict=True)
         ]
 
     # -- chains of tokens ------------------------------------------------------------------------------------
@@ -426,8 +426,8 @@ class Head(nn.Module, ABC):
 
     def _lattice(self, inputs: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
         """Return the scores of the chains in the form of the criterion; -inf for illegal labels."""
-        own = places.gather(inputs).where(places.mask[:, :, None], 0)  # inputs without a token are arbitrary
-        return self.scorer.lattice(self._scores(own, batch), batch)
+        chain_inputs = places.gather(inputs).where(places.mask[:, :, None], 0)  # inputs without a token are arbitrary
+        return self.scorer.lattice(self._scores(chain_inputs, batch), batch)
 
     def _check_gold(self, lattice: Lattice, places: TokenPositions, batch: Batch) -> None:
         """Check legal gold labels further, on a CPU; for subclasses."""

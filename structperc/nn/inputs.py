@@ -99,10 +99,10 @@ def check_inputs(inputs: Tensor, places: TokenPositions, name: str = "logits") -
     wrong = at.unsqueeze(2) & ~right
     if bool(wrong.any()):
         row, position, number = wrong.nonzero()[0].tolist()
-        found = f"{float(inputs[row, position, number]):+}".replace("+nan", "NaN")
-        own = "scores must be finite, or -inf for impossible labels" if name == "logits" else "vectors must be finite"
-        advice = f"{own}; after training, use a lower learning rate"
-        raise InvalidScoreError(f"{name}: {found} at row {row}, position {position}, {part} {number}; {advice}")
+        value = f"{float(inputs[row, position, number]):+}".replace("+nan", "NaN")
+        rule = "scores must be finite, or -inf for impossible labels" if name == "logits" else "vectors must be finite"
+        advice = f"{rule}; after training, use a lower learning rate"
+        raise InvalidScoreError(f"{name}: {value} at row {row}, position {position}, {part} {number}; {advice}")
 
 
 def row_restriction(
@@ -119,7 +119,7 @@ def row_restriction(
     Raises InputError: a mask of another type or shape, another number of rows, an invalid span, or a token for which
     the forbidden spans leave no label, with its position; on a CPU also one for which the mask leaves none.
     """
-    found = Restriction()
+    restriction = Restriction()
     if allowed is not None:
         wanted = (*places.order.shape, len(labels))
         if allowed.dtype != torch.bool or allowed.shape != wanted:
@@ -127,14 +127,14 @@ def row_restriction(
             raise InputError(
                 f"allowed: expected a mask of type bool and shape {wanted}, one for each label; got {given}"
             )
-        found = Restriction(places.gather(allowed))
+        restriction = Restriction(places.gather(allowed))
         if allowed.device.type == "cpu" and not torch.compiler.is_compiling():
-            check_left("allowed", found, places, batch, labels)
+            check_left("allowed", restriction, places, batch, labels)
     spans = [] if forbidden is None else spans_of_tokens(forbidden, places, labels)
     if any(spans):
-        found = found.without(spans, batch.first, places.lengths, labels, slots_needed(spans))
-        check_left("forbidden", found, places, batch, labels)
-    return found
+        restriction = restriction.without(spans, batch.first, places.lengths, labels, slots_needed(spans))
+        check_left("forbidden", restriction, places, batch, labels)
+    return restriction
 
 
 def check_left(name: str, restriction: Restriction, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
@@ -154,8 +154,12 @@ def check_left(name: str, restriction: Restriction, places: TokenPositions, batc
         return
     reason = ADVICE
     if numbers is None:
-        own = "|".join(labels.names[i] for i in possible[place].nonzero()[0])
-        reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
+        allowed_names = "|".join(labels.names[i] for i in possible[place].nonzero()[0])
+        reason = (
+            f"{labels.scheme} does not allow {allowed_names} here"
+            if allowed_names
+            else "its mask is False for all labels"
+        )
     position = int(places.order[place])
     raise InputError(f"{name}: row {place[0]}, position {position}: no label is left; {reason}")
 
@@ -168,11 +172,11 @@ def spans_of_tokens(
     `forbidden`: for each row None, or spans (type, start, end), positions start <= t < end. Raises InputError: another
     number of rows, or an invalid span.
     """
-    given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
+    given, (B, T) = [list(spans or ()) for spans in forbidden], places.order.shape
     if len(given) != B:
         raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
     chains = [order[:n] for order, n in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
-    return [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
+    return [[_span_of_tokens(span, chains[b], T, b, labels) for span in spans] for b, spans in enumerate(given)]
 
 
 def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, row: int, labels: LabelSet) -> Span:
@@ -194,9 +198,9 @@ def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
     wrong = kept & ((gold < 0) | (gold >= len(labels)))
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()
-        found = int(gold[row, position])
-        known = f"labels are 0..{len(labels) - 1}, and {IGNORE_INDEX} at positions without a token"
-        raise InputError(f"gold: row {row}, position {position}: unknown label {found}; {known}")
+        label = int(gold[row, position])
+        expected = f"labels are 0..{len(labels) - 1}, and {IGNORE_INDEX} at positions without a token"
+        raise InputError(f"gold: row {row}, position {position}: unknown label {label}; {expected}")
 
 
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
@@ -257,10 +261,12 @@ def padded_words(words: RowWords, places: TokenPositions) -> Words:
     lengths = places.lengths.tolist()
     if isinstance(words, str) or len(words) != len(lengths):
         raise InputError(f"words: expected a list of words for each of the {len(lengths)} rows, got {len(words)}")
-    for row, (own, length) in enumerate(zip(words, lengths, strict=True)):
-        if isinstance(own, str) or len(own) != length:
-            raise InputError(f"words: row {row} has {len(own)} words, but its mask (or gold) marks {length} positions")
-    numbers = torch.from_numpy(word_numbers([word for own in words for word in own])).to(places.order.device)
+    for row, (row_words, length) in enumerate(zip(words, lengths, strict=True)):
+        if isinstance(row_words, str) or len(row_words) != length:
+            raise InputError(
+                f"words: row {row} has {len(row_words)} words, but its mask (or gold) marks {length} positions"
+            )
+    numbers = torch.from_numpy(word_numbers([word for sentence in words for word in sentence])).to(places.order.device)
     padded = numbers.new_zeros(4, *places.order.shape)
     padded[:, places.mask] = numbers
     return Words(*padded)

@@ -91,13 +91,13 @@ class SegmentHead(Head):
         for name, size in (("width", width), ("max_length", max_length), ("hidden", hidden)):
             if size < 1:
                 raise InputError(f"{name} must be at least 1, got {size}")
-        own = label_set(labels, scheme)
-        table = own.segment_labels.clone()
-        super().__init__(own, width, criterion, nonlocal_features, search, decoder)
+        type_labels = label_set(labels, scheme)
+        table = type_labels.segment_labels.clone()
+        super().__init__(type_labels, width, criterion, nonlocal_features, search, decoder)
         self.scorer.check_segments()
         self.max_length = max_length
         self.register_buffer("table", table, persistent=False)
-        (kinds, begins), C = segment_kinds(table, len(own)), len(table)
+        (kinds, begins), C = segment_kinds(table, len(type_labels)), len(table)
         self.register_buffer("kinds", (kinds + 1) % C, persistent=False)
         self.register_buffer("begins", begins, persistent=False)
         self.token = nn.Linear(width, C)

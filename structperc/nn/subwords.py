@@ -82,9 +82,11 @@ def tokenize_words(
     if labels is not None and list(map(len, labels)) != list(map(len, sentences)):
         if len(labels) != len(sentences):
             raise InputError(f"labels: got {len(sentences)} sentences, but labels of {len(labels)}")
-        number = next(i for i, (own, words) in enumerate(zip(labels, sentences, strict=True)) if len(own) != len(words))
-        words, own = len(sentences[number]), len(labels[number])
-        raise InputError(f"labels: sentence {number} has {words} words, but {own} labels")
+        number = next(
+            i for i, (tags, words) in enumerate(zip(labels, sentences, strict=True)) if len(tags) != len(words)
+        )
+        words, count = len(sentences[number]), len(labels[number])
+        raise InputError(f"labels: sentence {number} has {words} words, but {count} labels")
     given = [list(sentence) for sentence in sentences]
     written = list(map(with_spaces, given)) if reads_spaces(tokenizer) else given
     encoded: Any = tokenizer(written, **OPTIONS) if given else {}
@@ -164,12 +166,12 @@ def _first(ids: Sequence[int | None]) -> list[bool]:
 
 def _check_words(ids: Sequence[int | None], row: int, count: int | None) -> None:
     """Raise InputError unless each word of a row has a subword: all of `count`, or from the first to the last."""
-    found = sorted({word for word in ids if word is not None})
-    start, end = (found[0], found[-1] + 1) if count is None and found else (0, count or 0)
-    if len(found) == end - start:
+    numbers = sorted({word for word in ids if word is not None})
+    start, end = (numbers[0], numbers[-1] + 1) if count is None and numbers else (0, count or 0)
+    if len(numbers) == end - start:
         return
-    missing = next(word for word in range(start, end) if word not in set(found))
-    if count is not None and missing > max(found, default=-1):
+    missing = next(word for word in range(start, end) if word not in set(numbers))
+    if count is not None and missing > max(numbers, default=-1):
         raise InputError(
             f"row {row}: only {missing} of {count} words have subwords, the others were truncated; do not truncate, or "
             "truncate words and labels before"

@@ -52,9 +52,9 @@ class Transitions(NamedTuple):
             InputError: a name or prefix that no label has.
         """
         names = label_set(labels, scheme).names
-        known = {BOUNDARY, *names, *map(_prefix, names)}
+        states = {BOUNDARY, *names, *map(_prefix, names)}
         for name in (name for pair in scores for name in pair):
-            if name not in known:
+            if name not in states:
                 raise InputError(f"transitions: no label is {name!r} or has this prefix, of {', '.join(names)}")
 
         def score(before: str, after: str) -> float:
@@ -132,14 +132,14 @@ def decode_tokens(
     head = _head(model, labels, scheme, transitions)
     given = _read(tokenizer, [texts] if isinstance(texts, str) else texts, words)
     scores = _word_scores(model, tokenizer, given, pool, batch_size)
-    found: list[list[TextSpan]] = []
+    by_text: list[list[TextSpan]] = []
     for first in range(0, len(given), batch_size):
-        rows = [one.text for one in given[first : first + batch_size]]
+        rows = [item.text for item in given[first : first + batch_size]]
         logits = _padded(scores[first : first + batch_size], len(head.labels))
         mask = torch.arange(logits.shape[1]) < torch.tensor([len(text.tokens) for text in rows])[:, None]
         spans = _labelled_words if head.labels.scheme == "none" else _spans
-        found += spans(head, logits, mask, rows)
-    return found[0] if isinstance(texts, str) else found
+        by_text += spans(head, logits, mask, rows)
+    return by_text[0] if isinstance(texts, str) else by_text
 
 
 def estimate_transitions(
@@ -170,25 +170,29 @@ def estimate_transitions(
     Raises:
         InputError: no sentence, an unknown label, or a pseudo count that is not positive.
     """
-    known = label_set(labels, scheme)
+    label_names = label_set(labels, scheme)
     if not pseudo_count > 0:
         raise InputError(f"pseudo_count must be > 0, got {pseudo_count}")
-    ids = [known.encode(own, f"sentences: sentence {i}") for i, own in enumerate(sentences) if own]
+    ids = [label_names.encode(tags, f"sentences: sentence {i}") for i, tags in enumerate(sentences) if tags]
     if not ids:
         raise InputError("sentences: there are no labels; give the labels of each sentence")
-    L = len(known)
+    L = len(label_names)
     pairs = np.zeros((L + 1, L + 1))  # the last row and column are the boundary
-    for own in ids:
-        path = [L, *own.tolist(), L]
+    for numbers in ids:
+        path = [L, *numbers.tolist(), L]
         np.add.at(pairs, (path[:-1], path[1:]), 1)
     legal = np.zeros_like(pairs, dtype=bool)
-    legal[:L, :L], legal[L, :L], legal[:L, L] = known.allowed.transition, known.allowed.start, known.allowed.end
+    legal[:L, :L], legal[L, :L], legal[:L, L] = (
+        label_names.allowed.transition,
+        label_names.allowed.start,
+        label_names.allowed.end,
+    )
     single = pairs[:, :L].sum(0) + pseudo_count
     pairs = np.where(legal, pairs + pseudo_count, 0)
     prior = np.log(np.append(single / single.sum(), 1.0))
     with np.errstate(divide="ignore"):
-        found = weight * (np.log(pairs) - np.log(pairs.sum(1, keepdims=True)) - prior)
-    table = torch.from_numpy(np.where(legal, found, 0)).float()
+        weights = weight * (np.log(pairs) - np.log(pairs.sum(1, keepdims=True)) - prior)
+    table = torch.from_numpy(np.where(legal, weights, 0)).float()
     return Transitions(table[L, :L], table[:L, :L], table[:L, L])
 
 
@@ -225,15 +229,15 @@ def fit_transitions(
     """
     head = _head(model, labels, scheme, None).double().requires_grad_(True)
     given, names = _read(tokenizer, sentences, None), list(map(list, gold))
-    for number, (own, labelled) in enumerate(zip(given, names, strict=False)):
-        if len(own.text.tokens) != len(labelled) or own.left_out:
-            what = f"has {len(own.text.tokens)} words with pieces, but {len(labelled)} labels"
+    for number, (sentence, labelled) in enumerate(zip(given, names, strict=False)):
+        if len(sentence.text.tokens) != len(labelled) or sentence.left_out:
+            what = f"has {len(sentence.text.tokens)} words with pieces, but {len(labelled)} labels"
             raise InputError(f"gold: sentence {number} {what}; correct it, or leave the sentence out")
     if len(names) != len(given):
         raise InputError(f"gold: expected labels of {len(given)} sentences, got {len(names)}")
     scores = _word_scores(model, tokenizer, given, pool, batch_size)
     logits = _padded(scores, len(head.labels)).double()
-    numbers = [torch.from_numpy(head.labels.encode(own, f"gold: sentence {i}")) for i, own in enumerate(names)]
+    numbers = [torch.from_numpy(head.labels.encode(tags, f"gold: sentence {i}")) for i, tags in enumerate(names)]
     target = pad_sequence([logits.new_zeros(0, dtype=torch.int64), *numbers], True, -100)[1:]
     parameters = [head.start_transitions, head.transitions, head.end_transitions]
     optimizer = torch.optim.LBFGS(
@@ -242,13 +246,13 @@ def fit_transitions(
 
     def objective() -> Tensor:
         optimizer.zero_grad()
-        prior = sum(one.square().sum() for one in parameters) / (2 * variance)
+        prior = sum(parameter.square().sum() for parameter in parameters) / (2 * variance)
         loss = (head(logits, target, reduction="sum") + prior) / max(1, len(given))
         loss.backward()
         return loss
 
     optimizer.step(objective)
-    return Transitions(*(one.detach().float() for one in parameters))
+    return Transitions(*(parameter.detach().float() for parameter in parameters))
 
 
 def _head(model: Any, labels: Labels | None, scheme: str, transitions: Transitions | PairScores | None) -> ChainHead:
@@ -261,8 +265,8 @@ def _head(model: Any, labels: Labels | None, scheme: str, transitions: Transitio
     if transitions is not None:
         if not isinstance(transitions, Transitions):
             transitions = Transitions.from_pairs(transitions, head.labels)
-        own = (head.start_transitions, head.transitions, head.end_transitions)
-        for name, parameter, value in zip(Transitions._fields, own, transitions, strict=True):
+        parameters = (head.start_transitions, head.transitions, head.end_transitions)
+        for name, parameter, value in zip(Transitions._fields, parameters, transitions, strict=True):
             if value.shape != parameter.shape:
                 shapes = f"expected shape {tuple(parameter.shape)}, got {tuple(value.shape)}"
                 raise InputError(f"transitions.{name}: {shapes}; give scores of the {len(head.labels)} labels")
@@ -291,8 +295,8 @@ def _read(tokenizer: Any, texts: Iterable[str | Sequence[str]], words: Tokenizer
         raise InputError(f"sentences: got one text; give a list of words for each sentence, not {texts[:20]!r}")
     spaces = reads_spaces(tokenizer)
     return [
-        _read_text(tokenizer, one, words) if isinstance(one, str) else _read_words(tokenizer, list(one), spaces)
-        for one in texts
+        _read_text(tokenizer, text, words) if isinstance(text, str) else _read_words(tokenizer, list(text), spaces)
+        for text in texts
     ]
 
 
@@ -328,7 +332,7 @@ def _read_words(tokenizer: Any, words: list[str], spaces: bool) -> _Input:
 
 
 def _input(text: TokenizedText, pieces: list[list[int]], encoded: Any, exact: bool = False) -> _Input:
-    kept = [t for t, own in enumerate(pieces) if own]
+    kept = [t for t, ids_of_token in enumerate(pieces) if ids_of_token]
     tokens = [text.tokens[t] for t in kept]
     read = text._replace(tokens=tokens, sentences=[0, len(kept)] if kept else [0])
     ids = list(encoded["input_ids"])
@@ -365,15 +369,15 @@ def _word_scores(model: Any, tokenizer: Any, given: Sequence[_Input], pool: Pool
         tables = _run(model, tokenizer, given, batch_size)
     else:
         tables = _given_logits(model, given, getattr(tokenizer, "padding_side", "right"))
-    found = []
-    for number, (one, table) in enumerate(zip(given, tables, strict=True)):
+    scores = []
+    for number, (text, table) in enumerate(zip(given, tables, strict=True)):
         logs = table.float().log_softmax(1)
-        words = [_pooled(logs[own], pool) for own in one.pieces]
-        found.append(torch.stack(words) if words else logs[:0])
-        if bool(found[-1].isnan().any()):
-            word = int(found[-1].isnan().any(1).nonzero()[0])
+        words = [_pooled(logs[places], pool) for places in text.pieces]
+        scores.append(torch.stack(words) if words else logs[:0])
+        if bool(scores[-1].isnan().any()):
+            word = int(scores[-1].isnan().any(1).nonzero()[0])
             raise InvalidScoreError(f"logits: text {number}, word {word}: +inf, NaN or only -inf; check the model")
-    return found
+    return scores
 
 
 def _pooled(logs: Tensor, pool: Pool) -> Tensor:
@@ -386,19 +390,19 @@ def _pooled(logs: Tensor, pool: Pool) -> Tensor:
 def _given_logits(logits: Any, given: Sequence[_Input], side: str) -> Iterator[Tensor]:
     if len(logits) != len(given):
         raise InputError(f"logits: expected those of {len(given)} texts, got {len(logits)}")
-    for number, (one, table) in enumerate(zip(given, map(torch.as_tensor, logits), strict=True)):
-        n = len(one.ids)
-        if table.dim() != 2 or len(table) < n or (one.exact and len(table) > n):
+    for number, (text, table) in enumerate(zip(given, map(torch.as_tensor, logits), strict=True)):
+        n = len(text.ids)
+        if table.dim() != 2 or len(table) < n or (text.exact and len(table) > n):
             reason = f"text {number} has {n} pieces with special tokens, but logits of shape {tuple(table.shape)}"
-            advice = "do not pad, and split words by tokenize_words" if one.exact else "do not truncate texts"
+            advice = "do not pad, and split words by tokenize_words" if text.exact else "do not truncate texts"
             raise InputError(f"logits: {reason}; {advice}, and keep special tokens")
         yield (table[-n:] if side == "left" else table[:n]).detach().cpu()
 
 
 def _run(model: Callable[..., Any], tokenizer: Any, given: Sequence[_Input], batch_size: int) -> Iterator[Tensor]:
     """Yield the logits (P, L) of each input, of windows where it is too long for the model."""
-    ends = [_special_ends(one.special) for one in given]
-    content = [one.ids[a : len(one.ids) - b] for one, (a, b) in zip(given, ends, strict=True)]
+    ends = [_special_ends(text.special) for text in given]
+    content = [text.ids[a : len(text.ids) - b] for text, (a, b) in zip(given, ends, strict=True)]
     longest = _limit(model, tokenizer)
     limit = longest - max((a + b for a, b in ends), default=0)
     if limit < 1 and any(content):
@@ -410,11 +414,11 @@ def _run(model: Callable[..., Any], tokenizer: Any, given: Sequence[_Input], bat
     flat, owner = [i for ids in content for i in ids], np.repeat(np.arange(len(given)), sizes)
     rows = []
     for first, stop in zip(windows.first.tolist(), windows.stop.tolist(), strict=True):
-        own, (a, b) = given[owner[first]].ids, ends[owner[first]]
-        rows.append([*own[:a], *flat[first:stop], *own[len(own) - b :]])
-    found = _forward(model, rows, tokenizer.pad_token_id or 0, batch_size)
+        text_ids, (a, b) = given[owner[first]].ids, ends[owner[first]]
+        rows.append([*text_ids[:a], *flat[first:stop], *text_ids[len(text_ids) - b :]])
+    outputs = _forward(model, rows, tokenizer.pad_token_id or 0, batch_size)
     skipped = [ends[owner[first]][0] for first in windows.first]
-    logits = [found[w][skipped[w] + place] for w, place in zip(window.tolist(), before.tolist(), strict=True)]
+    logits = [outputs[w][skipped[w] + place] for w, place in zip(window.tolist(), before.tolist(), strict=True)]
     for (first, stop), (a, b) in zip(pairwise(np.cumsum([0, *sizes]).tolist()), ends, strict=True):
         own_logits = torch.stack(logits[first:stop]) if stop > first else torch.zeros(0, 1)
         yield nn.functional.pad(own_logits, (0, 0, a, b))
@@ -422,7 +426,7 @@ def _run(model: Callable[..., Any], tokenizer: Any, given: Sequence[_Input], bat
 
 def _special_ends(special: Sequence[int]) -> tuple[int, int]:
     """Return the numbers of special tokens before and after a text."""
-    inside = [place for place, one in enumerate(special) if not one]
+    inside = [place for place, is_special in enumerate(special) if not is_special]
     return (inside[0], len(special) - 1 - inside[-1]) if inside else (len(special), 0)
 
 
@@ -437,38 +441,40 @@ def _limit(model: Any, tokenizer: Any) -> int:
 @torch.no_grad()
 def _forward(model: Callable[..., Any], rows: list[list[int]], pad: int, batch_size: int) -> list[Tensor]:
     """Return the logits (P, L) of each row, from mini-batches of rows of similar lengths."""
-    found: list[Tensor] = [torch.zeros(0, 1)] * len(rows)
+    tables: list[Tensor] = [torch.zeros(0, 1)] * len(rows)
     order, collate = sorted(range(len(rows)), key=lambda i: -len(rows[i])), TokenCollator(pad)
     network = model if isinstance(model, nn.Module) else None
     first = next(network.parameters(), None) if network is not None else None
     device = torch.device("cpu") if first is None else first.device
     with nullcontext() if network is None else evaluation_mode(network):
         for start in range(0, len(order), batch_size):
-            own = order[start : start + batch_size]
-            batch = collate([{"input_ids": rows[i], "attention_mask": [1] * len(rows[i])} for i in own])
+            numbers = order[start : start + batch_size]
+            batch = collate([{"input_ids": rows[i], "attention_mask": [1] * len(rows[i])} for i in numbers])
             output = model(**{name: value.to(device) for name, value in batch.items()})
             logits = torch.as_tensor(getattr(output, "logits", output)).cpu()
-            for i, table in zip(own, logits, strict=True):
-                found[i] = table[: len(rows[i])]
-    return found
+            for i, table in zip(numbers, logits, strict=True):
+                tables[i] = table[: len(rows[i])]
+    return tables
 
 
 def _padded(scores: Sequence[Tensor], L: int) -> Tensor:
     """Return scores of words (N, L) as (B, T, L)."""
-    for one in scores:
-        if len(one) and one.shape[1] != L:
-            raise InputError(f"labels: {L} names, but logits of {one.shape[1]} labels; name all of them in their order")
-    return pad_sequence([one if len(one) else torch.zeros(0, L) for one in scores], batch_first=True)
+    for table in scores:
+        if len(table) and table.shape[1] != L:
+            raise InputError(
+                f"labels: {L} names, but logits of {table.shape[1]} labels; name all of them in their order"
+            )
+    return pad_sequence([t if len(t) else torch.zeros(0, L) for t in scores], batch_first=True)
 
 
 # -- spans ----------------------------------------------------------------------------------------------------
 
 
 def _spans(head: ChainHead, logits: Tensor, mask: Tensor, rows: Sequence[TokenizedText]) -> list[list[TextSpan]]:
-    found = zip(head.entities(logits, mask), rows, strict=True)
+    pairs = zip(head.entities(logits, mask), rows, strict=True)
     return [
-        [TextSpan(text.tokens[s.start][0], text.tokens[s.end - 1][1], s.type, s.probability) for s in own.spans]
-        for own, text in found
+        [TextSpan(text.tokens[s.start][0], text.tokens[s.end - 1][1], s.type, s.probability) for s in sequence.spans]
+        for sequence, text in pairs
     ]
 
 
@@ -479,7 +485,7 @@ def _labelled_words(
     return [
         [
             TextSpan(start, end, head.labels.names[label], p)
-            for (start, end), label, p in zip(text.tokens, own, confidence, strict=False)
+            for (start, end), label, p in zip(text.tokens, numbers, confidence, strict=False)
         ]
-        for text, own, confidence in zip(rows, labels.tolist(), sure.tolist(), strict=True)
+        for text, numbers, confidence in zip(rows, labels.tolist(), sure.tolist(), strict=True)
     ]

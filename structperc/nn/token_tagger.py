@@ -181,11 +181,11 @@ class TokenTagger(nn.Module):
         (pieces,) = self.encoder.encode_inputs(corpus)
         rows: list[dict[str, list[int]]] = []
         starts = np.cumsum([0, *corpus.lengths])
-        for number, (own, (start, stop)) in enumerate(zip(gold, pairwise(starts.tolist()), strict=True)):
-            numbers = self.labels.encode(own, f"labels: sentence {number}")
-            if (wrong := first_violation(own, self.labels.scheme)) is not None:
+        for number, (tags, (start, stop)) in enumerate(zip(gold, pairwise(starts.tolist()), strict=True)):
+            numbers = self.labels.encode(tags, f"labels: sentence {number}")
+            if (wrong := first_violation(tags, self.labels.scheme)) is not None:
                 advice = "repair the labels, or use labels of scheme none"
-                raise InputError(f"labels: sentence {number}, word {wrong}: {own[wrong]} is illegal here; {advice}")
+                raise InputError(f"labels: sentence {number}, word {wrong}: {tags[wrong]} is illegal here; {advice}")
             rows += self._rows(pieces.slice(start, stop), torch.from_numpy(numbers), number)
         return rows
 
@@ -248,8 +248,8 @@ class TokenTagger(nn.Module):
         given = {"input_ids": places.gather(input_ids), "attention_mask": places.mask.long()}
         if token_type_ids is not None:
             given["token_type_ids"] = places.gather(token_type_ids)
-        found = self.scores(self.dropout(self.encoder.network(**given).last_hidden_state))
-        logits = torch.zeros_like(found).scatter(1, places.order[:, :, None].expand_as(found), found)
+        scores = self.scores(self.dropout(self.encoder.network(**given).last_hidden_state))
+        logits = torch.zeros_like(scores).scatter(1, places.order[:, :, None].expand_as(scores), scores)
         loss = None if labels is None else self.head(logits, labels)
         return TokenClassifierOutput(loss=loss, logits=logits)
 
@@ -312,11 +312,13 @@ class TokenTagger(nn.Module):
             InputError: words that are not strings.
         """
         given = [inputs] if isinstance(inputs, str) else inputs
-        read = [_read(one, tokenizer, sentences) for one in given]
-        prediction = self._predict(corpus_from_sentences([one for own in read for one in own.words]), batch_size)
-        parts = prediction.split(len(own.text.tokens) for own in read)
-        found = [text_spans(own.text, part, self.labels.scheme) for own, part in zip(read, parts, strict=True)]
-        return found[0] if isinstance(inputs, str) else found
+        read = [_read(item, tokenizer, sentences) for item in given]
+        prediction = self._predict(
+            corpus_from_sentences([sentence for item in read for sentence in item.words]), batch_size
+        )
+        parts = prediction.split(len(item.text.tokens) for item in read)
+        spans = [text_spans(item.text, part, self.labels.scheme) for item, part in zip(read, parts, strict=True)]
+        return spans[0] if isinstance(inputs, str) else spans
 
     def tag(self, sentences: Iterable[Sentence], batch_size: int = 32) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
@@ -341,10 +343,10 @@ class TokenTagger(nn.Module):
             for first in range(0, len(order), batch_size):
                 rows = order[first : first + batch_size]
                 words = np.concatenate([np.arange(ends[row] - corpus.lengths[row], ends[row]) for row in rows])
-                found, confidence, real = self._label(self._batch(pieces.select(torch.from_numpy(words)), corpus, rows))
-                labels[words], sure[words] = found[real].cpu(), confidence[real].cpu()
-        known = sure if self.head.probabilistic else None
-        return Prediction(self.labels.decode(labels), known, known)
+                best, confidence, real = self._label(self._batch(pieces.select(torch.from_numpy(words)), corpus, rows))
+                labels[words], sure[words] = best[real].cpu(), confidence[real].cpu()
+        confidences = sure if self.head.probabilistic else None
+        return Prediction(self.labels.decode(labels), confidences, confidences)
 
     def _batch(self, pieces: Ragged, corpus: Corpus, rows: np.ndarray) -> Batch:
         device, lengths = self.scores.weight.device, torch.from_numpy(corpus.lengths[rows])
@@ -395,8 +397,10 @@ class TokenTagger(nn.Module):
         copymode(place / CONFIG, place / WEIGHTS)  # safetensors writes files that only their owner may read
 
     def _weights(self) -> dict[str, Tensor]:
-        state = {name: one for name, one in self.state_dict().items() if not name.startswith(CRITERION)}
-        return {name: one.detach().cpu().clone(memory_format=torch.contiguous_format) for name, one in state.items()}
+        state = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith(CRITERION)}
+        return {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in state.items()
+        }
 
     @classmethod
     def _load(cls, folder: Path, criterion: Criterion | None) -> Self:
@@ -424,7 +428,7 @@ class TokenTagger(nn.Module):
 def _named_labels(network: Any, name: str) -> dict[int, str]:
     """Return the id2label of a token classifier. Raises InputError for the names that a model without labels has."""
     labels = dict(network.config.id2label)
-    if all(re.fullmatch(r"LABEL_\d+", one) for one in labels.values()):
+    if all(re.fullmatch(r"LABEL_\d+", label) for label in labels.values()):
         raise InputError(f"labels: {name} is neither a TokenTagger nor a classifier with labels; give their names")
     return labels
 

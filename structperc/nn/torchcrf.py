@@ -77,12 +77,12 @@ class CRF(nn.Module):
         places, lattice = self._lattice(emissions, mask)
         gold = places.gather(self._rows(tags)).where(places.mask, 0)
         log_z = log_partition(lattice)
-        found = (path_score(lattice, gold) - log_z).where(log_z != -torch.inf, 0)
+        log_likelihoods = (path_score(lattice, gold) - log_z).where(log_z != -torch.inf, 0)
         if reduction == "none":
-            return found
+            return log_likelihoods
         if reduction == "token_mean":
-            return found.sum() / places.lengths.sum()
-        return found.sum() if reduction == "sum" else found.mean()
+            return log_likelihoods.sum() / places.lengths.sum()
+        return log_likelihoods.sum() if reduction == "sum" else log_likelihoods.mean()
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:

@@ -112,8 +112,8 @@ class Configuration:
     def _values(self, given: dict[str, Any]) -> dict[str, Any]:
         if isinstance(trainer := given["trainer"], dict):
             trainer["logger"] = with_log_folder(trainer.get("logger"), self.builder)
-        plain_fields = {name: one for name, one in self.fields.items() if name not in GROUPS}
-        own = {name: value for name, value in given.items() if name not in GROUPS}
+        plain_fields = {name: field for name, field in self.fields.items() if name not in GROUPS}
+        plain_values = {name: value for name, value in given.items() if name not in GROUPS}
         values: dict[str, Any] = {}
         for name, cls in GROUPS.items():
             part = given.get(name)
@@ -123,7 +123,7 @@ class Configuration:
                 )
                 part = {}
             values[name] = self.builder.fields(part, parameters_of(cls), "this command", name)
-        values |= self.builder.fields(own, plain_fields, "this command", "")
+        values |= self.builder.fields(plain_values, plain_fields, "this command", "")
         return {name: values[name] for name in self.fields if name in values}
 
     def _set_data_seed(self) -> None:
@@ -146,9 +146,9 @@ class Configuration:
         """Return the error with file and line of the option, and with suggestions for an unknown one."""
         reason = error.reason
         if error.known_options is not None:
-            known = flat_options(self.values)
-            meant = suggest_options(error.key, known)
-            reason += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.key, known)
+            options = flat_options(self.values)
+            meant = suggest_options(error.key, options)
+            reason += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.key, options)
         key, _ = find_entry(self.tree, error.key.split("."))
         in_file = key is not None and not key.start_mark.name.startswith(("--", "defaults", "inline"))
         start = f"{place(key)}: " if key is not None and in_file else ""
@@ -192,9 +192,9 @@ class Configuration:
             return
         for package in packages_of(bases):
             for public in public_names(package):
-                found = getattr(import_module(package), public, None)
-                if isinstance(found, type) and issubclass(found, bases) and not inspect.isabstract(found):
-                    yield f"  {package}.{public}  {first_line(found)}"
+                exported = getattr(import_module(package), public, None)
+                if isinstance(exported, type) and issubclass(exported, bases) and not inspect.isabstract(exported):
+                    yield f"  {package}.{public}  {first_line(exported)}"
         yield f"  --{key}.help CLASS lists the options of a class"
 
     def _hint(self, key: str) -> Any:
@@ -214,12 +214,12 @@ class Configuration:
 
 def flat_options(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return the values of all options by dotted name without class_path and init_args."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, value in values.items():
         key = above if name in (CLASS, OPTIONS) else f"{above}.{name}" if above else name
-        found |= {key: value} if key != above else {}
-        found |= flat_options(value, key) if isinstance(value, dict) else {}
-    return found
+        options |= {key: value} if key != above else {}
+        options |= flat_options(value, key) if isinstance(value, dict) else {}
+    return options
 
 
 def suggest_options(given: str, known: Iterable[str]) -> list[str]:
@@ -234,7 +234,7 @@ def suggest_options(given: str, known: Iterable[str]) -> list[str]:
     usual = [OPTION_ALIASES[parts[-1]]] if parts[-1] in OPTION_ALIASES else []
     ending = [option for option in names if option.split(".")[-1] == parts[-1]]
     nearest = [option for option in ending if f".{option}".endswith(f".{'.'.join(parts)}") and len(parts) > 1]
-    return [*dict.fromkeys(one for one in nearest or [*usual, *ending] if one in names)][:SUGGESTED]
+    return [*dict.fromkeys(name for name in nearest or [*usual, *ending] if name in names)][:SUGGESTED]
 
 
 def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node | None, yaml.Node | None]:
@@ -247,12 +247,12 @@ def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node |
         inner = node
         while True:
             entries = {k.value: (k, v) for k, v in inner.value} if isinstance(inner, yaml.MappingNode) else {}
-            found = entries.get(key) or entries.get(f"{key}+")
-            if found or OPTIONS not in entries:
+            entry = entries.get(key) or entries.get(f"{key}+")
+            if entry or OPTIONS not in entries:
                 break
             inner = entries[OPTIONS][1]
-        if found:
-            last, node = found
+        if entry:
+            last, node = entry
         elif not key.isdecimal():
             return last, None
         elif isinstance(node, yaml.SequenceNode):  # a single item that is added to a list needs no brackets
@@ -264,8 +264,8 @@ def option_lines(made: Any, prefix: str) -> Iterator[str]:
     """Yield the options of a class with types and defaults, each followed by its description."""
     texts = argument_texts(made)
     for name, (hint, default) in parameters_of(made).items():
-        known = plain(default)
-        shown = "required" if default is REQUIRED else "" if known is NO_PLAIN_VALUE else f"default {to_text(known)}"
+        value = plain(default)
+        shown = "required" if default is REQUIRED else "" if value is NO_PLAIN_VALUE else f"default {to_text(value)}"
         yield f"  {prefix}{name}  {', '.join(filter(None, (type_name(hint), shown)))}"
         yield from wrap(texts.get(name, ""), 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
@@ -277,16 +277,16 @@ def first_line(made: Any) -> str:
 
 def argument_texts(made: Any) -> dict[str, str]:
     r"""Return the descriptions of arguments in docstrings of Google style, also of base classes."""
-    found: dict[str, str] = {}
-    for one in getattr(made, "__mro__", (made,)):
-        for text in (one.__doc__, getattr(vars(one).get("__init__"), "__doc__", None)):
+    texts: dict[str, str] = {}
+    for cls in getattr(made, "__mro__", (made,)):
+        for text in (cls.__doc__, getattr(vars(cls).get("__init__"), "__doc__", None)):
             _, _, section = inspect.cleandoc(text or "").partition("Args:\n")
             block = re.split(r"\n(?=\S)", section)[0]
             for entry in re.split(r"\n(?= {4}\w)", block):
                 name, colon, words = entry.strip().partition(":")
-                if colon and (name := name.partition(" ")[0]) not in found:
-                    found[name] = " ".join(words.split())
-    return found
+                if colon and (name := name.partition(" ")[0]) not in texts:
+                    texts[name] = " ".join(words.split())
+    return texts
 
 
 def to_text(value: Any) -> str:

@@ -41,18 +41,20 @@ def read_curve(folder: Path, name: str) -> Curve:
     for log in sorted(logs, key=lambda log: int(log.parent.name.partition("_")[2])):
         with open(log, encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-        found: defaultdict[int, list[float]] = defaultdict(list)
+        scores: defaultdict[int, list[float]] = defaultdict(list)
         for line in lines:
             if line.get(name):
-                found[int(line["epoch"])].append(float(line[name]))
+                scores[int(line["epoch"])].append(float(line[name]))
         if not any(key.startswith("train/") for key in (lines[0] if lines else ())):
-            others |= found
+            others |= scores
             continue
         begins = min(int(line["epoch"]) for line in lines)
-        values = {epoch: own for epoch, own in values.items() if epoch < begins} | found
-    missing = {epoch: own for epoch, own in others.items() if epoch not in values and epoch < max(values, default=0)}
+        values = {epoch: points for epoch, points in values.items() if epoch < begins} | scores
+    missing = {
+        epoch: points for epoch, points in others.items() if epoch not in values and epoch < max(values, default=0)
+    }
     every = sorted((values | missing).items())
-    return [(epoch + i / len(own), value) for epoch, own in every for i, value in enumerate(own, 1)]
+    return [(epoch + i / len(points), value) for epoch, points in every for i, value in enumerate(points, 1)]
 
 
 def write_curves(folder: Path, measure: str, best: int | None) -> Path | None:

@@ -88,7 +88,7 @@ class SaveRunConfig(pl.Callback):
         """Write the configuration, in the first process."""
         if self.saved or not trainer.is_global_zero or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        folders = [one.log_dir for one in trainer.loggers if isinstance(one, CSVLogger | TensorBoardLogger)]
+        folders = [part.log_dir for part in trainer.loggers if isinstance(part, CSVLogger | TensorBoardLogger)]
         if folders or stage == "fit":
             folder = Path([*folders, trainer.default_root_dir][0])
             with write_errors(folder):
@@ -108,18 +108,18 @@ def with_log_folder(logger: Any, builder: Builder) -> Any:
     These are `save_dir` and `name`, if the logger has them; `log_into` sets them.
     """
     if isinstance(logger, list):
-        return [with_log_folder(one, builder) for one in logger]
+        return [with_log_folder(part, builder) for part in logger]
     described = {CLASS: logger} if isinstance(logger, str) else logger
     if not isinstance(described, dict) or CLASS not in described:
         return logger
     try:
-        known = parameters_of(builder.find(described[CLASS], Logger, "trainer.logger"))
+        parameters = parameters_of(builder.find(described[CLASS], Logger, "trainer.logger"))
     except InputError:  # raised again later, with file and line
         return logger
     given = described.get(OPTIONS)
     if not isinstance(given, dict | None):
         return logger
-    options = {name: value for name, value in (("save_dir", ""), ("name", LOGS)) if name in known}
+    options = {name: value for name, value in (("save_dir", ""), ("name", LOGS)) if name in parameters}
     return {**described, OPTIONS: {**options, **(given or {})}}
 
 
@@ -129,7 +129,7 @@ def log_into(logger: Any, folder: Path) -> Any:
     A logger that stores the runs of many folders also gets the name of this one, such as quickstart/1.
     """
     if isinstance(logger, list):
-        return [log_into(one, folder) for one in logger]
+        return [log_into(part, folder) for part in logger]
     if not isinstance(logger, dict):
         return logger
     options, name = dict(logger.get(OPTIONS, {})), "/".join(folder.parts[-2:])
@@ -169,7 +169,7 @@ def log_scores(
     as the run is complete.
     """
     scores = {f"{SAVED}/{split}/{name}": score for split, row in results.items() for name, score in row.items()}
-    scores |= {f"{SAVED}/{split}/{t}/score": one["score"] for split, row in types.items() for t, one in row.items()}
+    scores |= {f"{SAVED}/{split}/{t}/score": score["score"] for split, row in types.items() for t, score in row.items()}
     for logger in loggers:
         if scores and not isinstance(logger, CSVLogger):
             try:
@@ -186,8 +186,8 @@ def log_scores(
 def without_null(values: Any) -> Any:
     """Return plain values without null options."""
     if isinstance(values, dict):
-        return {name: without_null(one) for name, one in values.items() if one is not None}
-    return [without_null(one) for one in values] if isinstance(values, list) else values
+        return {name: without_null(value) for name, value in values.items() if value is not None}
+    return [without_null(value) for value in values] if isinstance(values, list) else values
 
 
 @contextmanager

@@ -50,12 +50,12 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     options: list[tuple[str, str]] = []
     printed, help_for = False, None
     left = iter(rest)
-    for one in left:
-        key, equals, text = one.removeprefix("--").partition("=")
-        if one in ("-h", "--help"):
+    for argument in left:
+        key, equals, text = argument.removeprefix("--").partition("=")
+        if argument in ("-h", "--help"):
             help_for = ("", "")
-        elif not one.startswith("--"):
-            raise InputError(f"{one} is not an option; write {_meant_argument(one)}")
+        elif not argument.startswith("--"):
+            raise InputError(f"{argument} is not an option; write {_meant_argument(argument)}")
         elif key == "print_config":
             printed = True
         elif key.endswith(".help"):
@@ -190,11 +190,11 @@ def _input_files(tree: yaml.MappingNode, splits: Iterable[str]) -> Iterator[tupl
 
 def _text_of(tree: yaml.MappingNode, *keys: str) -> yaml.ScalarNode | None:
     """Return the text of nested keys, with or without init_args between them; None for other values."""
-    found: yaml.Node | None = tree
+    node: yaml.Node | None = tree
     for key in keys:
-        entries = _entries(found)
-        found = (entries if key in entries else _entries(entries.get(CLASS_KEYS[1]))).get(key)
-    return found if isinstance(found, yaml.ScalarNode) and found.tag.endswith(":str") else None
+        entries = _entries(node)
+        node = (entries if key in entries else _entries(entries.get(CLASS_KEYS[1]))).get(key)
+    return node if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":str") else None
 
 
 def _entries(node: yaml.Node | None) -> dict[str, yaml.Node]:
@@ -241,19 +241,19 @@ def _with(
     if isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_][\w.]*", node.value) and node.tag.endswith(":str"):
         node = _mapping(CLASS_KEYS[0], node)
     below = node if isinstance(node, yaml.MappingNode) else yaml.MappingNode(MAP, [], value.start_mark, value.end_mark)
-    entries = {entry_key.value: found for entry_key, found in below.value}
+    entries = {entry_key.value: inner_node for entry_key, inner_node in below.value}
     if keys[0] not in entries and f"{keys[0]}{APPENDED}" in entries:
         keys = [f"{keys[0]}{APPENDED}", *keys[1:]]
     inner = entries.get(keys[0])
     if inner is None and _class(below) is not None and keys[0] not in CLASS_KEYS:
         return _with(below, [CLASS_KEYS[1], *keys], value, name)
     inside = _class(below) if keys[0] == CLASS_KEYS[1] else None
-    found = value if len(keys) == 1 else _with(inner, keys[1:], value, name, inside)
-    above = yaml.MappingNode(MAP, [(_text(keys[0], name), found)], value.start_mark, value.end_mark)
+    inner_value = value if len(keys) == 1 else _with(inner, keys[1:], value, name, inside)
+    above = yaml.MappingNode(MAP, [(_text(keys[0], name), inner_value)], value.start_mark, value.end_mark)
     if len(keys) > 1:  # `found` contains the former value
         others = [entry for entry in below.value if entry[0].value != keys[0]]
-        own = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
-        return yaml.MappingNode(below.tag, [*others, (own, found)], below.start_mark, below.end_mark)
+        key_node = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
+        return yaml.MappingNode(below.tag, [*others, (key_node, inner_value)], below.start_mark, below.end_mark)
     return overlaid(below, above, owner)
 
 
@@ -280,7 +280,7 @@ def _no_file(given: str) -> str:
     given = split_row(given)[0]
     folder = Path(given).parent
     files = folder.glob("*.y*ml") if folder.is_dir() else ()
-    similar = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]
+    similar = [str(path) for path in files if did_you_mean(Path(given).stem, [path.stem])]
     return f"no such file{suggest_packaged(given) or did_you_mean(given, similar)}"
 
 
@@ -288,8 +288,8 @@ def _configuration(node: yaml.Node | None, name: str) -> yaml.MappingNode:
     """Return the tree of a text. Raises InputError with the name of the text unless it is a mapping."""
     if not isinstance(node, yaml.MappingNode):
         value = None if node is None else node_value(node)
-        found = "an empty text" if value is None else "a list" if isinstance(value, list) else "plain text"
-        raise InputError(f"{name}: expected a configuration, KEY: VALUE, got {found}")
+        kind = "an empty text" if value is None else "a list" if isinstance(value, list) else "plain text"
+        raise InputError(f"{name}: expected a configuration, KEY: VALUE, got {kind}")
     return node
 
 
@@ -299,9 +299,9 @@ def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode
         file, row = split_row(path)
         if (raw := file + ROW) not in known:  # of all rows of a study
             known[raw] = _configuration(read_node(file), file)
-        lists, own = _parts(known[raw], file, row)
-        names = [one for part, key in lists for one in _overlay_files(part, key, path, above)]
-        parts = [*(_composed(one, [*above, path], known) for one in names), *own]
+        lists, own_parts = _parts(known[raw], file, row)
+        names = [file_name for part, key in lists for file_name in _overlay_files(part, key, path, above)]
+        parts = [*(_composed(name, [*above, path], known) for name in names), *own_parts]
         if not parts:
             raise InputError(
                 f"{path}: this row has no configuration; write {CONFIGS}: [FILE] or {WITH}: {{KEY: VALUE}}"
@@ -320,8 +320,8 @@ def _parts(
     entries = _entries(node)
     rows = _entries(entries.get(ROWS))
     if row is None and ROWS not in entries:
-        own = [entry for entry in node.value if entry[0].value != KEY]
-        return [(node, KEY)], [yaml.MappingNode(node.tag, own, node.start_mark, node.end_mark)]
+        other_entries = [entry for entry in node.value if entry[0].value != KEY]
+        return [(node, KEY)], [yaml.MappingNode(node.tag, other_entries, node.start_mark, node.end_mark)]
     if row not in rows:
         if not rows:
             raise InputError(f"{file}: this file has no rows" + ("" if row is None else f"; leave out {ROW}{row}"))
@@ -329,10 +329,10 @@ def _parts(
         raise InputError(f"{file}: {wrong}; give one as {file}{ROW}ROW or --row ROW: {', '.join(rows)}")
     given = _configuration(rows[row], f"{place(rows[row])}: rows.{row}")
     start = _entries(given).get(START)
-    own_values = [one for part in (node, given) if (one := _entries(part).get(WITH)) is not None]
+    own_values = [with_node for part in (node, given) if (with_node := _entries(part).get(WITH)) is not None]
     return [(node, BASE), (given, CONFIGS)], [
         *([] if start is None else [_start(f"{file}{ROW}{start.value}", start)]),
-        *(_configuration(one, f"{place(one)}: {WITH}") for one in own_values),
+        *(_configuration(node_of_with, f"{place(node_of_with)}: {WITH}") for node_of_with in own_values),
     ]
 
 
@@ -373,7 +373,7 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode, owner: str | None
 
 def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.MappingNode:
     """Return options without init_args as those of a class if the other node has a class or init_args."""
-    classes = [any(key.value in CLASS_KEYS for key, _ in one.value) for one in (node, other)]
+    classes = [any(key.value in CLASS_KEYS for key, _ in part.value) for part in (node, other)]
     if classes != [False, True] or not node.value:
         return node
     return _mapping(CLASS_KEYS[1], node)
@@ -399,12 +399,12 @@ def _are_one_and_several(below: yaml.MappingNode, above: yaml.MappingNode, owner
 
     Classes are imported only if the keys of the other one may be names.
     """
-    one, several = (below, above) if _class(above) is None else (above, below)
-    cls, names = _class(one), [key.value for key, _ in several.value]
-    options = next((value for key, value in one.value if key.value == CLASS_KEYS[1]), None)
-    known = [key.value for key, _ in options.value] if isinstance(options, yaml.MappingNode) else []
+    single, several = (below, above) if _class(above) is None else (above, below)
+    cls, names = _class(single), [key.value for key, _ in several.value]
+    options = next((value for key, value in single.value if key.value == CLASS_KEYS[1]), None)
+    keys = [key.value for key, _ in options.value] if isinstance(options, yaml.MappingNode) else []
     parts = bool(names) and all(isinstance(value, yaml.MappingNode) for _, value in several.value)
-    if cls is None or not parts or any(name in known or name in CLASS_KEYS for name in names):
+    if cls is None or not parts or any(name in keys or name in CLASS_KEYS for name in names):
         return False
     from structperc.builder import accepts_several, option_names
 
@@ -441,22 +441,22 @@ def _class(node: yaml.MappingNode) -> str | None:
 
 def _overlay_files(node: yaml.MappingNode, name: str, path: str, above: Sequence[str]) -> list[str]:
     """Return the files and rows that a part of a file lists under a key, relative to the working directory."""
-    found = next(((f"{place(key)}: {name}", value) for key, value in node.value if key.value == name), None)
-    if found is None:
+    entry = next(((f"{place(key)}: {name}", value) for key, value in node.value if key.value == name), None)
+    if entry is None:
         return []
-    where, given = found[0], node_value(found[1])
-    if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
+    where, given = entry[0], node_value(entry[1])
+    if not isinstance(given, list) or not all(isinstance(item, str) and item for item in given):
         raise InputError(f"{where}: expected a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} nested overlays")
-    files = [file_beside(split_row(path)[0], one) for one in given]
-    for one in files:
-        file, row = split_row(one)
+    files = [file_beside(split_row(path)[0], text) for text in given]
+    for file_row in files:
+        file, row = split_row(file_row)
         if not os.path.isfile(file):
             raise InputError(f"{where}: no file {file}; paths are relative to the folder of {split_row(path)[0]}")
         higher = [split_row(other) for other in (*above, path)]
         if any(row == other_row and os.path.samefile(file, other) for other, other_row in higher):
-            raise InputError(f"{where}: a cycle of overlays leads back to {one}")
+            raise InputError(f"{where}: a cycle of overlays leads back to {file_row}")
     return files
 
 

@@ -39,20 +39,20 @@ def predictions_of(place: str, split: str) -> Path:
     path = Path(place)
     if not path.is_dir():
         return path
-    found = path / "predictions" / f"{split}.conll"
-    if not found.is_file():
-        splits = sorted(p.stem for p in found.parent.glob("*.conll"))
+    file = path / "predictions" / f"{split}.conll"
+    if not file.is_file():
+        splits = sorted(p.stem for p in file.parent.glob("*.conll"))
         there = f"found {', '.join(splits)}: set --split" if splits else "expected the folder of a run of fit"
         raise InputError(f"{place}: no predictions/{split}.conll in this folder; {there}")
-    return found
+    return file
 
 
 def short_names(places: Sequence[str]) -> list[str]:
     """Return the last parts of each path, enough to distinguish them; runs/crf/1/model becomes "crf/1"."""
     parts = [_without_tail(Path(place).parts) for place in places]
-    longest = max(len(one) for one in parts)
+    longest = max(len(path) for path in parts)
     for n in range(1, longest + 1):
-        names = ["/".join(one[-n:]) for one in parts]
+        names = ["/".join(path[-n:]) for path in parts]
         if len(set(names)) == len(set(parts)) and not any(name.isdigit() for name in names):
             return names
     return list(places)
@@ -85,8 +85,8 @@ def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, Se
     whose predicted types are all missing in that column.
     """
     words, gold, predicted = read_predictions(path, encoding)
-    own = _types(predicted)
-    if gold == words or (own and not own & _types(gold)):
+    types = _types(predicted)
+    if gold == words or (types and not types & _types(gold)):
         raise InputError(f"{path}: its last column but one has no gold labels; set --gold FILE")
     return words, gold
 

@@ -104,9 +104,7 @@ class Program:
         if given.print_config:
             self.shown_only = [to_yaml(self.config).rstrip()]
             return
-        name = name_of(
-            ["run", *(one for one in given.files if os.path.exists(split_row(one)[0]))][-1]
-        )  # not inline texts
+        name = name_of(["run", *(f for f in given.files if os.path.exists(split_row(f)[0]))][-1])  # not inline texts
         self.root = root_of(Path(self.config["trainer"]["default_root_dir"] or Path("runs") / name))
         self.resumed = self._resumed(self.config["ckpt_path"])
 
@@ -219,7 +217,7 @@ class Program:
         self.model.to(self.trainer.strategy.root_device)  # the trainer has moved it
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
         labelled = {split: label_split(self.model, self.datamodule, split) for split in splits}
-        results = {split: one.evaluation.compute() for split, one in labelled.items()}
+        results = {split: result.evaluation.compute() for split, result in labelled.items()}
         if not self.trainer.is_global_zero:
             return
         epochs, spent = self.trainer.current_epoch, self.seconds_by_part()
@@ -227,9 +225,9 @@ class Program:
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         size = {"train_sequences": len(self.datamodule.corpus("train"))}
         cost = {**size, "epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
-        types = {split: one.evaluation.scores().by_type() for split, one in labelled.items()}
-        files = [self._write_predictions(split, one.labels) for split, one in labelled.items()]
-        evaluations = {split: one.evaluation for split, one in labelled.items()}
+        types = {split: result.evaluation.scores().by_type() for split, result in labelled.items()}
+        files = [self._write_predictions(split, result.labels) for split, result in labelled.items()]
+        evaluations = {split: result.evaluation for split, result in labelled.items()}
         command = ["structperc", *self.prefix, *self.arguments]
         record = RunRecord(self.root.name, command, without_null(self.config), epochs, best, evaluations)
         write_card(self.folder / "model", self.model, self.datamodule, record)
@@ -249,7 +247,7 @@ class Program:
 
     def _cost(self, labelled: dict[str, LabelledSplit]) -> dict[str, Any]:
         """Return the number of weights, memory, and tokens per second of each split."""
-        speed = {split: one.tokens_per_second for split, one in labelled.items()}
+        speed = {split: result.tokens_per_second for split, result in labelled.items()}
         size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
         return {**size, **peak_memory(self.model.device), "tokens_per_second": speed}
 

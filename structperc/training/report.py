@@ -191,9 +191,9 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
 
 def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[str, float]]) -> Iterator[str]:
     """Yield the full table of each split, and the table of all."""
-    for split, one in labelled.items():
-        yield f"{split}:\n{one.evaluation.table()}\n"
-        if advice := advice_for_no_prediction(one.evaluation):
+    for split, result in labelled.items():
+        yield f"{split}:\n{result.evaluation.table()}\n"
+        if advice := advice_for_no_prediction(result.evaluation):
             yield f"{split}: {advice}\n"
     if results:
         yield results_table(results)
@@ -203,10 +203,10 @@ def advice_for_no_prediction(evaluation: Evaluation) -> str:
     """Return advice of one line if there are gold segments and none is predicted; else an empty string."""
     if "segments" not in evaluation:
         return ""
-    found = evaluation["segments"].compute().total
-    if found.found or not found.gold:
+    score = evaluation["segments"].compute().total
+    if score.found or not score.gold:
         return ""
-    gold = f"{found.gold} segments" if found.gold > 1 else "1 segment"
+    gold = f"{score.gold} segments" if score.gold > 1 else "1 segment"
     return (
         f"nothing is predicted, and gold has {gold}: train longer (trainer.max_epochs) or with a higher learning rate "
         "(model.optimizer.init_args.lr; for a transformer and a few hundred sentences try 3e-4)"
@@ -257,12 +257,12 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
         return
     yield "## Scores"
     yield "In per cent; `score` is the F score of segments, or the accuracy of tokens if the labels are not segments."
-    found = {split: one.compute() for split, one in evaluations.items()}
-    names = next(iter(found.values()))
+    scores = {split: e.compute() for split, e in evaluations.items()}
+    names = next(iter(scores.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]
-    yield "\n".join(markdown_table([*rows, *([split, *map(percent, row.values())] for split, row in found.items())]))
-    for split, one in evaluations.items():
-        if types := one.scores().by_type():
+    yield "\n".join(markdown_table([*rows, *([split, *map(percent, row.values())] for split, row in scores.items())]))
+    for split, evaluation in evaluations.items():
+        if types := evaluation.scores().by_type():
             shares = ("score", "precision", "recall")
             rows = [[f"{split}, type", *shares, "gold segments"]]
             rows += [[code(t), *(percent(row[s]) for s in shares), f"{row['gold']:,}"] for t, row in types.items()]
@@ -286,11 +286,11 @@ def hub_results(data: SequenceDataModule, evaluations: Mapping[str, Evaluation])
     """
     hub, path = getattr(data, "hub", None), getattr(data, "path", None)
     name = hub or (path and Path(path).resolve().name) or type(data).__name__
-    for split, one in evaluations.items():
-        scores = one.compute()
-        names = HUB_NAMES if "segments" in one else {}  # without segments the score is the accuracy of tokens
+    for split, evaluation in evaluations.items():
+        scores = evaluation.compute()
+        names = HUB_NAMES if "segments" in evaluation else {}  # without segments the score is the accuracy of tokens
         for score, metric in {**names, "token_accuracy": "accuracy"}.items():
-            if metric != "f1" or one.beta == 1:
+            if metric != "f1" or evaluation.beta == 1:
                 yield EvalResult(
                     task_type="token-classification",
                     dataset_type=hub or name.lower(),

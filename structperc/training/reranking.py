@@ -133,7 +133,7 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[float, float]], pe
     """
     figure = Figure(figsize=(13, 5), layout="constrained")
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
-    loss.plot([one.number for one in made], [one.loss for one in made], color="tab:blue")
+    loss.plot([r.number for r in made], [r.loss for r in made], color="tab:blue")
     loss.set(title="Loss", xlabel="round", yscale="log")
     plain_log_ticks(loss.yaxis)
     ends = [min(epoch * per_epoch, len(made)) for epoch, _ in scores]
@@ -148,6 +148,6 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[float, float]], pe
 def totals(made: Sequence[Round]) -> list[tuple[str, float]]:
     """Return the weights of the features after all rounds, the largest first."""
     weights: dict[str, float] = {}
-    for one in made:
-        weights[one.feature] = weights.get(one.feature, 0.0) + one.step
+    for r in made:
+        weights[r.feature] = weights.get(r.feature, 0.0) + r.step
     return sorted(weights.items(), key=lambda pair: -abs(pair[1]))

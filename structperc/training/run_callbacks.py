@@ -130,11 +130,13 @@ class CheckTermination(pl.Callback):
         """Raise InputError for an endless training; optimizers exist now."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
-        if isinstance(pl_module, GlobalReranker) or any(training_protocol(one).can_stop for one in trainer.optimizers):
+        if isinstance(pl_module, GlobalReranker) or any(
+            training_protocol(optimizer).can_stop for optimizer in trainer.optimizers
+        ):
             return
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
-            known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
-            if not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer):
+            packaged = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
+            if not packaged or isinstance(callback, StopWhenConverged | EarlyStopping | Timer):
                 return
         stop = "a callback such as structperc.training.StopWhenConverged"
         raise InputError(f"trainer.max_epochs is -1 and training would not end: set it, trainer.max_time, or {stop}")

@@ -47,8 +47,8 @@ def checkpoint(root: Path, name: str) -> Path:
 
 def _numbered(root: Path) -> list[Path]:
     """Return the entries whose names are numbers, in their order."""
-    found = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
-    return sorted(found, key=lambda path: int(path.name))
+    folders = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
+    return sorted(folders, key=lambda path: int(path.name))
 
 
 @contextmanager
