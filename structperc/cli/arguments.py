@@ -3,7 +3,7 @@
 import argparse
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -258,6 +258,13 @@ def _logged(place: str, found: Path) -> str:
     if Path(place) != found:
         logger.info("%s: using %s", place, str(found))
     return str(found)
+
+
+def refuse(command: str, options: argparse.Namespace, names: Iterable[str], reason: str) -> None:
+    """Raise InputError for the first of these options, without a default, that is set but would have no effect."""
+    for name in names:
+        if getattr(options, name) not in (None, False, []):
+            raise InputError(f"{command}: --{name.replace('_', '-')} {reason}; leave it out")
 
 
 def add_bias(parser: CommandParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import FILE, Command, CommandParser, add_data_options, command, read_options
+from structperc.cli.arguments import FILE, Command, CommandParser, add_data_options, command, read_options, refuse
 from structperc.cli.messages import configuration_advice
 from structperc.cli.train import parse_with_configuration
 from structperc.errors import InputError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MAX_EXAMPLES = 5
+DEFAULTS = 10, 1, 100  # folds, rounds and contradictions to print
 MAX_ROWS = 20  # rows of a table
 
 
@@ -40,9 +41,9 @@ def check_parser() -> CommandParser:
     parser.add_argument("--label-errors", action="store_true", help=errors)
     config = "configuration of --label-errors, as in fit"
     parser.add_argument("-c", "--config", action="append", default=[], metavar="FILE", help=config)
-    parser.add_argument("--folds", type=int, default=10, metavar="N", help="parts of the data (default 10)")
-    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="splits into folds (default 1)")
-    parser.add_argument("-n", type=int, default=100, metavar="N", help="contradictions to print (default 100)")
+    parser.add_argument("--folds", type=int, metavar="N", help="parts of the data (default 10)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="splits into folds (default 1)")
+    parser.add_argument("-n", type=int, metavar="N", help="contradictions to print (default 100)")
     parser.add_argument("--csv", metavar="FILE", help="write all contradictions")
     rows = "write the sentences with their spans and contradictions as JSON lines, which convert reads"
     parser.add_argument("--json", metavar="FILE", help=rows)
@@ -53,7 +54,7 @@ def _check(arguments: list[str]) -> None:
     parser = check_parser()
     options, rest = parse_with_configuration(parser, arguments)
     if options.label_errors:
-        if options.n < 0:
+        if options.n is not None and options.n < 0:
             parser.error(f"-n must be >= 0, got {options.n}")
         if options.files or not options.config:
             parser.error("--label-errors reads the training data of a configuration: set -c FILE, without other files")
@@ -62,6 +63,7 @@ def _check(arguments: list[str]) -> None:
     elif not options.files:
         parser.error("name a file, or set --label-errors -c FILE")
     else:
+        refuse("check", options, ("config", "folds", "rounds", "n", "csv", "json"), "is of --label-errors")
         parser.start(_show_contents, arguments)
 
 
@@ -92,22 +94,26 @@ def _label_errors(options: Namespace, rest: list[str]) -> None:
 
     check_output_path(options.csv)
     check_output_path(options.json)
+    given = options.folds, options.rounds, options.n
+    folds, rounds, shown = (
+        default if number is None else number for default, number in zip(DEFAULTS, given, strict=True)
+    )
     program = dry_run([*(f"--config={file}" for file in options.config), *rest])
     trainer = program.config["trainer"]
     seed = program.config["seed_everything"]
     plan = JackKnife(
-        options.folds,
+        folds,
         trainer["max_epochs"],
         1 if seed is False else seed,
         gradient_clip_val=trainer["gradient_clip_val"],
     )
     shared = {name: trainer[name] for name in ("accelerator", "enable_progress_bar")}
-    noise = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
+    noise = label_noise(program.model, program.datamodule, plan, rounds, **shared)  # type: ignore[arg-type]
     if options.csv is not None:
         write_csv(options.csv, CSV_HEADER, (error.row() for error in noise.contradictions))
     if options.json is not None:
         write_lines(options.json, map(json_line, noise_rows(noise.contradictions)))
-    print("\n".join(noise_lines(noise, options.n)))
+    print("\n".join(noise_lines(noise, shown)))
 
 
 def _file_lines(found: "Survey", training: bool) -> Iterator[str]:

@@ -17,6 +17,7 @@ from structperc.cli.arguments import (
     model_folder,
     prediction_folder,
     read_options,
+    refuse,
 )
 from structperc.errors import InputError
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from structperc.models.base import Model
     from structperc.predictor import Prediction
 
+OF_ERRORS, OF_CONFIDENCE = ("json", "errors", "html", "train"), ("reliability", "types", "abstention")
+OF_CANDIDATES, OF_BOTH = ("candidates",), ("plot", "csv")  # those of both are of confidence and of candidates
 LENGTHS = [1, 20, 100, 400, 800, 1600, 6400]
 
 
@@ -55,10 +58,10 @@ def _arguments(parser: CommandParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="table of --reliability or --candidates")
     gold = "to compare: CoNLL columns, label last; default: the last column but one of the predictions"
     parser.add_argument("--gold", type=FILE, metavar="FILE", help=gold)
-    parser.add_argument("--split", default="test", help="to compare runs: their predictions of test (default) or dev")
+    parser.add_argument("--split", help="to compare runs: their predictions of test (default) or dev")
     scheme = "to compare: IOB1, IOB2, IOBES, BILOU, IO or none; default: the one that fits all predictions, else IOB2"
     parser.add_argument("--scheme", help=scheme)
-    parser.add_argument("--beta", type=float, default=1.0, help="to compare: beta of the F measure")
+    parser.add_argument("--beta", type=float, help="to compare: beta of the F measure (default 1)")
     add_gold_reading(parser)
 
 
@@ -74,22 +77,28 @@ def evaluate(options: Namespace) -> None:
         check_output_path(table)
     *systems, last = options.places
     if options.gold is not None or not _is_model(options.places[0]) or (systems and Path(last).is_dir()):
+        refuse("evaluate", options, (*OF_ERRORS, *OF_CONFIDENCE, *OF_CANDIDATES, *OF_BOTH, "bias"), "is of models")
         _compare_predictions(options.places, options)
         return
+    refuse("evaluate", options, ("split", "scheme"), "is of predictions")
     if not systems:
         raise InputError(f"evaluate {last}: name a labelled file after the model")
     models = [model_folder(system) for system in systems]
     for model in models:
         MODEL.check(model)
     if options.reliability is not None or options.abstention:
+        refuse("evaluate", options, (*OF_ERRORS, *OF_CANDIDATES, "bias", "beta"), "has no effect on confidence")
         _reliability(models, last, options)
     elif options.candidates is not None:
+        refuse("evaluate", options, (*OF_ERRORS, *OF_CONFIDENCE, "bias", "beta"), "has no effect on candidates")
         _candidates(models, last, options)
     elif options.plot or options.csv:
         raise InputError("evaluate: --plot and --csv are of --reliability or --candidates; set one of them")
     elif len(models) > 1:
+        refuse("evaluate", options, (*OF_ERRORS, "types"), "is of one model")
         _compare_models(models, last, options)
     else:
+        refuse("evaluate", options, ("types", "beta"), "is of --reliability or of several models")
         _scores(models[0], last, options)
 
 
@@ -203,6 +212,8 @@ def _compare_models(models: list[str], file: str, options: Namespace) -> None:
     for model in models:
         tagger = load_biased(model, options.bias, options.trust)
         corpus, scheme = read_gold(tagger, file, read_options(options)), tagger.labels.scheme
+        if corpus.dropped:
+            raise InputError(f"{file}: gold spans that labels cannot represent are not compared; set --dropped ignored")
         target = "none" if scheme == "none" else "IOB2"
         columns = corpus.columns["label"], tagger.predict(corpus).labels
         gold, labels = (
@@ -221,7 +232,7 @@ def _compare_predictions(places: list[str], options: Namespace) -> None:
     encoding = options.encoding
     if len(places) < 2:
         raise InputError(f"evaluate compares two or more prediction files or folders of runs; got {' '.join(places)}")
-    paths = [str(predictions_of(prediction_folder(place), options.split)) for place in places]
+    paths = [str(predictions_of(prediction_folder(place), options.split or "test")) for place in places]
     encodings = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
     if options.gold is None:
         words, gold = gold_column(paths[0], encodings[paths[0]])
@@ -248,14 +259,14 @@ def _comparison(
     predictions: Sequence["LabelLists"],
     places: list[str],
     scheme: str,
-    beta: float,
+    beta: float | None,
     documents: "np.ndarray",
 ) -> str:
     """Return the scores of several systems, given labels by sentence, and tests of their differences."""
     from structperc.metrics import compare, compare_all
     from structperc.training.predictions import short_names
 
-    names = short_names(places)
+    names, beta = short_names(places), 1.0 if beta is None else beta
     if len(names) > 2:
         return compare_all(gold, predictions, names, scheme, beta).table()
     first, other = predictions

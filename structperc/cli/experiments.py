@@ -1,6 +1,6 @@
 """structperc study: train the configurations of a study, or one configuration with several values of its options."""
 
-from structperc.cli.arguments import FILE, Command, CommandParser
+from structperc.cli.arguments import FILE, Command, CommandParser, refuse
 from structperc.cli.messages import print_lines
 from structperc.cli.train import FIT, HELP_ALL, parse_with_configuration
 
@@ -20,7 +20,7 @@ def study_parser() -> CommandParser:
     grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; repeat for several options"
     parser.add_argument("--grid", action="append", default=[], metavar="KEY=V1,V2", help=grid)
     holdout = "with --grid: evaluate on the last N training sequences, or on a random share below 1; then train on all"
-    parser.add_argument("--holdout", type=_number, default=0, metavar="N", help=holdout)
+    parser.add_argument("--holdout", type=_number, metavar="N", help=holdout)
     seeds = "with --grid: train each point with each of these seeds; points are chosen by their mean score"
     parser.add_argument("--seeds", nargs="+", action="extend", type=int, metavar="SEED", help=seeds)
     root = "folder of all runs and the table; default: runs/ and the file's name, or sweep-KEY"
@@ -42,6 +42,7 @@ def _study(arguments: list[str]) -> None:
     if bool(options.grid) != bool(options.config) or bool(options.grid) == (options.file is not None):
         parser.error("give the file of a study, or a configuration with -c and --grid")
     if not options.grid:
+        refuse("study", options, ("holdout", "seeds"), "is of --grid")
         parser.parse_args(arguments)  # without options of fit
         FILE.check(options.file)
 
@@ -51,7 +52,7 @@ def _study(arguments: list[str]) -> None:
 
     with resume_hint(lambda: ["study", *arguments]):
         if options.grid:
-            print_lines(sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest))
+            print_lines(sweep(options.config, options.grid, options.holdout or 0, options.seeds, options.root, rest))
         else:
             print_lines(study(options.file, options.root))
 

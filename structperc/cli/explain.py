@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import FILE, CommandParser, add_gold_reading, add_model, command, read_options
+from structperc.cli.arguments import FILE, CommandParser, add_gold_reading, add_model, command, read_options, refuse
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 CANDIDATES = 100  # for models that decode with the best one alone
 FIRST = 10  # sentences whose decisions are shown
-WEIGHTS, CHANGES, DECISIONS = "without FILE", "for FILE and a model of chains", "for FILE and a guided tagger"
-OPTIONS = {WEIGHTS: ("top", "plot", "csv"), CHANGES: ("document", "candidates"), DECISIONS: ("sentences",)}
+OF_WEIGHTS, OF_CHANGES, OF_DECISIONS = ("top", "plot", "csv"), ("document", "candidates"), ("sentences",)
 
 
 def _arguments(parser: CommandParser) -> None:
@@ -36,7 +35,6 @@ def _arguments(parser: CommandParser) -> None:
 def explain(options: Namespace) -> None:
     """Show the largest weights of a model; or, given a file, what non-local features changed or a guided tagger did."""
     from structperc.data.output import check_output_path
-    from structperc.loading import load_guided
     from structperc.models import ChainModel, Model
     from structperc.reports.figures import check_figure
 
@@ -44,24 +42,22 @@ def explain(options: Namespace) -> None:
     check_output_path(options.csv)
     check_output_path(options.html)
     if options.file is None:
-        _check_kind(WEIGHTS, options)
+        refuse("explain", options, (*OF_CHANGES, *OF_DECISIONS), "explains decisions in a FILE")
         _weights(ChainModel.load(options.model, trusted=options.trust), options)
         return
+    refuse("explain", options, OF_WEIGHTS, "is of weights, without FILE")
     model = Model.load(options.model, trusted=options.trust)
     if isinstance(model, ChainModel):
-        _check_kind(CHANGES, options)
+        refuse("explain", options, OF_DECISIONS, "is of guided taggers")
         _changes(model, options)
-    else:
-        _check_kind(DECISIONS, options)
-        _decisions(load_guided(options.model, options.trust), options)
+        return
+    from structperc.taggers.guided_tagger import GuidedTagger  # imports Lightning
 
-
-def _check_kind(kind: str, options: Namespace) -> None:
-    """Raise InputError for options of another kind of explanation."""
-    for other, names in OPTIONS.items():
-        for name in names if other != kind else ():
-            if getattr(options, name) is not None:
-                raise InputError(f"explain: --{name} is an option {other}; leave it out")
+    if not isinstance(model, GuidedTagger):
+        kinds = "a model with non-local features, or of a guided tagger"
+        raise InputError(f"{options.model}: a {type(model).__name__} has no decisions to explain; use {kinds}")
+    refuse("explain", options, OF_CHANGES, "is of non-local features")
+    _decisions(model, options)
 
 
 def _weights(tagger: "ChainModel", options: Namespace) -> None:

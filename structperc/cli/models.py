@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import CommandParser, add_labelled_file, add_model, command, read_options
+from structperc.cli.arguments import CommandParser, add_labelled_file, add_model, command, read_options, refuse
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _push_arguments(parser: CommandParser) -> None:
     languages = "language for the card, such as en; repeat for several languages"
     parser.add_argument("--language", metavar="CODE", action="append", default=[], help=languages)
     parser.add_argument("--branch", help="branch of the repository; default: main")
-    parser.add_argument("--message", default="A saved model", help="commit message")
+    parser.add_argument("--message", help="commit message; default: A saved model")
 
 
 @command("MODEL REPOSITORY", "a model on the hub, or a smaller one", _push_arguments)
@@ -145,9 +145,15 @@ def push(options: Namespace) -> None:
 
     if (options.repository is None) == (options.output is None):
         raise InputError("push: name a repository, or a folder with -o")
-    card = {"licence": options.licence, "language": options.language, "commit_message": options.message}
+    card = {
+        "licence": options.licence,
+        "language": options.language,
+        "commit_message": options.message or "A saved model",
+    }
     place = {"private": options.private, "token": options.token, "branch": options.branch}
     if options.output is not None:
+        hub = ("private", "token", "licence", "language", "branch", "message")
+        refuse("push", options, hub, "is of the hub")
         _save_smaller(options.output, options)
     elif options.below is None and options.table == "float32":
         print(push_folder(options.model, options.repository, **card, **place))

@@ -11,6 +11,7 @@ from structperc.cli.arguments import (
     add_text_reading,
     command,
     read_options,
+    refuse,
 )
 from structperc.errors import InputError
 
@@ -74,6 +75,8 @@ def _label_unknown(options: Namespace) -> None:
     from structperc.loading import load_chain
     from structperc.tagging.labelled_files import read_incomplete
 
+    others = ("form", "format", "probabilities", "bias", "lexicon", "k", "order")
+    refuse("tag", options, others, "has no effect with --incomplete")
     if options.output is None or len(options.files) > 1:
         raise InputError("tag --incomplete reads one file of training data, and writes columns to -o FILE")
     (file,), least = options.files, 0.9 if options.min_probability is None else options.min_probability

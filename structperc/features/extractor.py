@@ -266,15 +266,7 @@ class FeatureExtractor:
         return {"node": self.node, "edge": self.edge}[kind]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
-        """Return an extractor with some of the features, renumbered.
-
-        Args:
-            kind: "node" or "edge".
-            keep: (F,) bool, True for features to keep.
-
-        Raises:
-            ValueError: another shape of `keep`.
-        """
+        """Return an extractor with some of the features, renumbered; see `FeatureIndex.subset`."""
         pruned = copy.copy(self)
         pruned.index = self.index.subset(kind, keep)
         return pruned

@@ -269,7 +269,7 @@ class LBFGS(QuasiNewton):
         epsilon: largest relative norm of the gradient at a minimum.
         supported_only: train only those weights of a label and a feature of tokens that occur together in the training
             data; others stay 0. Needs the scorer SparseLinear. Such weights are fewer, and often as accurate (supported
-            features, Sutton & McCallum 2012, §5.3).
+            features, Sutton & McCallum 2012).
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.

@@ -71,7 +71,7 @@ def _by_sentence(corpus: Corpus, name: str, given: Iterable[Any], column: Callab
 
 @dataclass(frozen=True)
 class CorpusLimits:
-    """What may be predicted for a corpus of N tokens, see `with_limits`.
+    """Labels and segments that may be predicted for a corpus of N tokens, see `with_limits`.
 
     Args:
         corpus: the corpus.

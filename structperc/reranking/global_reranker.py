@@ -44,7 +44,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class GlobalRerankerRequirements(RerankerRequirements):
-    """What a ranker requires of its data."""
+    """Requirements of a ranker of candidate lists for its data."""
 
     def check_incomplete(self, place: str) -> None:
         """Raise InputError, which begins with `place`, if the target must be the gold labels."""

@@ -269,7 +269,7 @@ class Reranker(Tagger):
 
 
 class RerankerRequirements(TaggerRequirements):
-    """What a re-ranker requires of its data."""
+    """Requirements of a re-ranker for its data."""
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for training without candidate lists of the training data."""

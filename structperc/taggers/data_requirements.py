@@ -1,4 +1,4 @@
-"""What taggers require of a trainer and its data, checked before training and evaluation."""
+"""Requirements of taggers for a trainer and its data, checked before training and evaluation."""
 
 import os
 from typing import Any
@@ -18,7 +18,7 @@ from structperc.nonlocal_features import GlobalFeature
 
 
 class DataRequirements:
-    """What a tagger requires of its data; base class, for taggers that learn from complete labels without weights.
+    """Requirements of a tagger for its data; base class, for taggers that learn from complete labels without weights.
 
     Args:
         tagger: The tagger.
@@ -44,7 +44,7 @@ class DataRequirements:
 
 
 class TaggerRequirements(DataRequirements):
-    """What the parts of a `Tagger` require of its data."""
+    """Requirements of the parts of a `Tagger` for its data."""
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError in training by `DistillationLoss` without a teacher, or by another criterion with one."""

@@ -28,7 +28,7 @@ ORDER = "order"  # the column of `GuidedTagger.further_columns`
 
 
 class GuidedRequirements(DataRequirements):
-    """What guided learning requires of its data."""
+    """Requirements of guided learning for its data."""
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for documents as sequences: guided learning labels single sentences."""

@@ -258,3 +258,24 @@ def test_advice_names_the_options_of_the_command(advice, command, expected):
 def test_invisible_characters_are_shown():
     assert str(InputError("label 'B\u200b-\ufe0fX' \ufeff")) == r"label 'B\u200b-\ufe0fX' \ufeff"
     assert str(InputError("Zoë \U0001f600")) == "Zoë \U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["evaluate", "model", "model", "file", "--json", "x.json"], "--json"),
+        (["evaluate", "model", "file", "--types"], "--types"),
+        (["evaluate", "file", "file", "--errors"], "--errors"),
+        (["check", "file", "--csv", "x.csv"], "--csv"),
+        (["study", "file", "--holdout", "3"], "--holdout"),
+        (["tag", "model", "file", "--incomplete", "-o", "x", "-k", "2"], "--k"),
+        (["push", "model", "-o", "x", "--private"], "--private"),
+        (["explain", "model", "--document", "1"], "--document"),
+        (["explain", "model", "file", "--top", "3"], "--top"),
+    ],
+)
+def test_options_without_effect_are_refused(arguments, option, model, file, fails):
+    places = {"model": model, "file": file("Anna B-PER B-PER\n")}
+    message = fails(*(places.get(one, one) for one in arguments))
+    assert option in message
+    assert "leave it out" in message
