@@ -264,7 +264,8 @@ def refuse(command: str, options: argparse.Namespace, names: Iterable[str], reas
     """Raise InputError for the first of these options, without a default, that is set but would have no effect."""
     for name in names:
         if getattr(options, name) not in (None, False, []):
-            raise InputError(f"{command}: --{name.replace('_', '-')} {reason}; leave it out")
+            option = ("-" if len(name) == 1 else "--") + name.replace("_", "-")
+            raise InputError(f"{command}: {option} {reason}; leave it out")
 
 
 def add_bias(parser: CommandParser) -> None:

@@ -75,7 +75,7 @@ def _label_unknown(options: Namespace) -> None:
     from structperc.loading import load_chain
     from structperc.tagging.labelled_files import read_incomplete
 
-    others = ("form", "format", "probabilities", "bias", "lexicon", "k", "order")
+    others = ("format", "probabilities", "bias", "lexicon", "k", "order")
     refuse("tag", options, others, "has no effect with --incomplete")
     if options.output is None or len(options.files) > 1:
         raise InputError("tag --incomplete reads one file of training data, and writes columns to -o FILE")

@@ -268,7 +268,7 @@ def test_invisible_characters_are_shown():
         (["evaluate", "file", "file", "--errors"], "--errors"),
         (["check", "file", "--csv", "x.csv"], "--csv"),
         (["study", "file", "--holdout", "3"], "--holdout"),
-        (["tag", "model", "file", "--incomplete", "-o", "x", "-k", "2"], "--k"),
+        (["tag", "model", "file", "--incomplete", "-o", "x", "-k", "2"], " -k "),
         (["push", "model", "-o", "x", "--private"], "--private"),
         (["explain", "model", "--document", "1"], "--document"),
         (["explain", "model", "file", "--top", "3"], "--top"),
